@@ -90,7 +90,6 @@ def observe(command: list[str], out: Path, results: Path) -> None:
     jax.monitoring.register_event_time_span_listener(watch.on_span)
     jax.monitoring.register_event_listener(watch.on_event)
     import headcount.cli.measure
-    import headcount.cli.running
     import headcount.papers.cli.reproduce
     from headcount.cli import main
     from headcount.engine.data import PreparedExamples
@@ -104,7 +103,7 @@ def observe(command: list[str], out: Path, results: Path) -> None:
     watch.timed("buckets", BucketTrainer, "train")
     watch.timed("storing", Store, "commit")
     watch.timed("sweep", headcount.papers.cli.reproduce, "run")
-    watch.timed("sweep", headcount.cli.running, "measure_question")
+    watch.timed("sweep", headcount.cli.measure, "measure_task")
     sys.argv = ["headcount", *command, "--out", str(out)]
     try:
         main()

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import httpx
 
+from headcount.events import Event
 from headcount.serve.folder import Folder
 from headcount.serve.views import ASSETS, Views, asset
 from headcount.store import Cell, Experiment, Outcome, Record, Store, TrainSpec
@@ -51,8 +52,8 @@ def seconds_to_first_content(folder: Path) -> float:
     """From starting the server to the first event that shows how far a run is."""
     Store.open_for_writing(folder).close()
     with LiveWriter(folder, "headcount measure mine") as writer:
-        writer.on_plan("12 heads", 3200)
-        writer.on_steps(160)
+        writer(Event("round", "12 heads", total=3200))
+        writer(Event("steps", done=160))
         time.sleep(0.6)
         began = time.monotonic()
         with served(folder) as address, httpx.stream("GET", f"{address}events/", timeout=30) as response:
@@ -74,16 +75,17 @@ class Turn(NamedTuple):
 def train(folder: Path) -> Turn:
     """A sweep of some buckets, as `headcount measure` trains it; programs are compiled before."""
     import headcount as hc
-    from headcount.engine import Listener, run_sweep, shown_live
+    from headcount.engine import run_sweep
 
     axes = {"heads": [1, 2, 3, 4, 6], "length": [8, 16], "seed": list(range(4))}
     spec = hc.TrainSpec(steps=3000, train_examples=4000, validation_examples=500)
     plan = hc.sweep(
         hc.find_task("sum-of-maxima"), axes=axes, model=lambda heads: hc.ClassTokenSpec(heads=heads), train=spec
     )
-    with Store.open_for_writing(folder) as store, shown_live(folder, "", Listener(), 120_000) as (listener, _):
+    with Store.open_for_writing(folder) as store, LiveWriter(folder) as live:
+        live(Event("round", total=120_000))
         began, cpu = time.monotonic(), time.process_time()
-        run_sweep(plan, store, listener=listener)
+        run_sweep(plan, store, events=live)
         return Turn(time.monotonic() - began, time.process_time() - cpu)
 
 

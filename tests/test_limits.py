@@ -70,11 +70,11 @@ def test_ranges_are_counted_before_they_are_made(text):
 )
 def test_sizes_that_no_machine_has(asked, words):
     with refused(words):
-        Request(task=hc.find_task("max-plus-min"), **asked).planned()
+        _ = Request(task=hc.find_task("max-plus-min"), **asked).planned
 
 
 def _plan(machine, task=None, **asked):
-    planned = Request(task=task or hc.find_task("max-plus-min"), **asked).planned()
+    planned = Request(task=task or hc.find_task("max-plus-min"), **asked).planned
     return plan_sweep(planned, machine=machine) if isinstance(planned, Sweep) else costs(planned, QUICK, machine).least
 
 

@@ -8,6 +8,7 @@ import pytest
 from headcount import recipes
 from headcount.engine import sweep
 from headcount.models import ClassTokenSpec, EncoderSpec
+from headcount.request import Request
 from headcount.store import TrainSpec
 from headcount.tasks import PRESETS, ArrayTask, max_plus_min, preset, sum_of_maxima
 
@@ -23,8 +24,7 @@ TASKS = ("max-plus-min", "farthest-point", "classes")
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_can_be_measured_with_nothing_said(name):
     task = preset(name)
-    axes = recipes.axes_for(task, heads=[1, 2])
-    made = sweep(task, axes=axes, model=recipes.model_for(task), train=recipes.train_for(task))
+    made = Request(task=task, heads=[1, 2], seeds=recipes.SEEDS).planned
     lengths = recipes.lengths_for(task)
     assert len(made.cells) == 2 * len(lengths) * recipes.SEEDS
     assert made.experiment.values("length") == lengths
@@ -52,7 +52,7 @@ def test_data_with_labels_gets_encoders_that_grow_with_their_heads(layout):
     assert replace(one, heads=3, width=three.width, hidden=three.hidden) == three, "head counts are one family"
     assert recipes.train_for(task) == recipes.LABELLED_TRAIN
     assert recipes.LABELLED_TRAIN.train_examples >= 10**6, "all there are"
-    made = sweep(task, axes=recipes.axes_for(task), model=recipes.model_for(task), train=recipes.train_for(task))
+    made = Request(task=task, seeds=recipes.SEEDS).planned
     assert made.experiment.values("heads") == recipes.HEADS
 
 
@@ -100,7 +100,7 @@ def test_labels_of_arrays_are_learned_by_the_models_of_numbers():
     labelled = ArrayTask(ARRAYS.x, ARRAYS.y[:, 0] > 0, labels=True)
     assert recipes.train_for(labelled) == recipes.TRAIN
     assert recipes.model_for(labelled)(2) == recipes.model_for(ARRAYS)(2)
-    made = sweep(labelled, axes=recipes.axes_for(labelled), model=recipes.model_for(labelled), train=recipes.TRAIN)
+    made = Request(task=labelled, seeds=recipes.SEEDS).planned
     assert made.experiment.values("heads") == recipes.HEADS
 
 
@@ -166,15 +166,11 @@ def test_training_is_the_recipe_s_but_for_what_is_said():
 
 def test_axes_name_only_what_is_varied():
     task = max_plus_min()
-    assert tuple(recipes.axes_for(task)) == ("heads", "length", "seed")
-    chosen = recipes.axes_for(task, heads=[2], ranks=[1, 4], lengths=[5], seeds=2, learning_rates=[0.1, 0.2])
-    assert {axis: list(values) for axis, values in chosen.items()} == {
-        "heads": [2],
-        "rank": [1, 4],
-        "length": [5],
-        "learning_rate": [0.1, 0.2],
-        "seed": [0, 1],
-    }
+    assert Request(task=task, seeds=2).planned.experiment.axes == ("heads", "length", "seed")
+    asked = Request(task=task, heads=[2], ranks=[1, 4], lengths=[5], seeds=2, learning_rates=[0.1, 0.2])
+    chosen = {"heads": (2,), "rank": (1, 4), "length": (5,), "learning_rate": (0.1, 0.2), "seed": (0, 1)}
+    experiment = asked.planned.experiment
+    assert {axis: experiment.values(axis) for axis in experiment.axes} == chosen
     with refused("seeds", "0") as caught:
-        recipes.axes_for(task, seeds=0)
+        _ = Request(task=task, seeds=0).planned
     assert (caught.value.what, caught.value.given) == ("seeds", 0)

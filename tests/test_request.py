@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import headcount as hc
-from headcount.api import _task_of
-from headcount.request import Request
+from headcount.request import Request, task_of
 
 from .helpers.refusals import refused
 
@@ -24,13 +23,13 @@ def test_arrays_of_any_library_are_one_task(kind):
         x, y = pandas.DataFrame(x), pandas.Series(y)
     elif kind == "lists":
         x, y = x.tolist(), y.tolist()
-    assert _task_of(x, y, {}).spec() == hc.ArrayTask(X[..., :1], Y).spec()
+    assert task_of(x, y, {}).spec() == hc.ArrayTask(X[..., :1], Y).spec()
 
 
 def test_what_is_said_about_arrays_reaches_them():
     lengths = 2 + np.arange(120) % 3
     mask = np.arange(4) < lengths[:, None]
-    masked = _task_of(X, Y, {"mask": mask, "answered_at": "query", "name": "mine"})
+    masked = task_of(X, Y, {"mask": mask, "answered_at": "query", "name": "mine"})
     ragged = hc.ArrayTask(
         [tokens[:length] for tokens, length in zip(X, lengths, strict=True)], Y, answered_at="query", name="mine"
     )
@@ -67,7 +66,7 @@ def test_one_request_is_a_question_or_every_combination():
     assert Request(task=task).combines == ""
     assert Request(task=task, learning_rates=[0.1]).combines == ""
     assert Request(task=task, learning_rates=[0.1, 0.2]).combines == "learning_rates"
-    assert len(Request(task=task, seeds=2, heads=[1, 2], lengths=[4]).planned().cells) == 4
+    assert len(Request(task=task, seeds=2, heads=[1, 2], lengths=[4]).planned.cells) == 4
     with refused("seeds", "effort"):
         Request(task=task, seeds=2, effort="quick")
 
@@ -76,17 +75,17 @@ def test_shared_keys_are_an_option_or_a_map_of_what_divides():
     task = hc.find_task("max-plus-min", length=4)
     one = Request(task=task, kv_heads=1)
     assert one.combines == ""
-    assert one.planned().removes_heads
-    assert one.planned().model(3).kv_heads == 1
+    assert one.planned.removes_heads
+    assert one.planned.model(3).kv_heads == 1
     several = Request(task=task, kv_heads=[1, 2], head_dims=[2, 4], heads=[1, 2, 3], lengths=[4], seeds=1)
-    plan = several.planned()
+    plan = several.planned
     assert plan.experiment.axes == ("heads", "kv_heads", "head_dim", "length", "seed")
     sizes = {(cell.model["heads"], cell.model.get("kv_heads", cell.model["heads"])) for cell in plan.cells}
     assert sizes == {(1, 1), (2, 1), (2, 2), (3, 1)}
     assert len(plan.cells) == 8
     assert [word in several.notes[0] for word in ("kv_heads 2", "1 and 3 heads")] == [True, True]
     with refused("kv_heads", "4"):
-        Request(task=task, kv_heads=[4, 5], heads=[1, 2, 3], lengths=[4]).planned()
+        _ = Request(task=task, kv_heads=[4, 5], heads=[1, 2, 3], lengths=[4]).planned
     with refused("kv_heads", "effort"):
         Request(task=task, kv_heads=[1, 2], effort="quick")
 
@@ -94,7 +93,7 @@ def test_shared_keys_are_an_option_or_a_map_of_what_divides():
 @pytest.mark.parametrize(("shared", "heads"), [(2, (2, 4, 6)), (3, (3, 6)), (4, (4, 8, 12))])
 def test_one_number_of_kv_heads_is_tried_with_heads_that_it_divides(shared, heads):
     request = Request(task=hc.find_task("max-plus-min", length=4), kv_heads=shared)
-    assert request.planned().heads == heads
+    assert request.planned.heads == heads
     assert f"kv_heads {shared}" in request.notes[0]
 
 

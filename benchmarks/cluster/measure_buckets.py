@@ -19,8 +19,8 @@ hold_to_one_core()  # before JAX is imported
 from headcount.engine import sweep  # noqa: E402
 from headcount.engine.buckets import Bucket, buckets, shape_of  # noqa: E402
 from headcount.engine.hardware import CPU_MEMBERS, hardware  # noqa: E402
-from headcount.engine.listener import Listener  # noqa: E402
 from headcount.engine.trainer import BucketTrainer, Trained  # noqa: E402
+from headcount.events import quiet  # noqa: E402
 from headcount.models import ClassTokenSpec  # noqa: E402
 from headcount.store import TrainSpec  # noqa: E402
 from headcount.tasks.find import find_task  # noqa: E402
@@ -40,7 +40,7 @@ def main() -> None:
         train=TrainSpec(steps=STEPS),
     )
     machine = replace(hardware(backend=None), workers=1)
-    trainer = BucketTrainer(cells.by_key, machine, threading.Event(), Listener(), programs=1, weights_of=lambda key: {})
+    trainer = BucketTrainer(cells.by_key, machine, threading.Event(), quiet, programs=1, weights_of=lambda key: {})
     measured = []
     for bucket in buckets(cells.cells, lambda shape: CPU_MEMBERS, lambda shape, members, most: CPU_MEMBERS):
         print(f"  length {bucket.shape.length}", file=sys.stderr, flush=True)

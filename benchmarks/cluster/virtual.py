@@ -22,8 +22,8 @@ from headcount.engine.buckets import Bucket, Shape
 from headcount.engine.data import PreparedExamples
 from headcount.engine.executors import Job
 from headcount.engine.hardware import Hardware
-from headcount.engine.listener import Listener
 from headcount.engine.trainer import Trained
+from headcount.events import quiet
 from headcount.keys import named_generator
 from headcount.models import ClassTokenSpec
 from headcount.store import Cell, TrainSpec
@@ -323,7 +323,7 @@ def simulate(
         weights_of=lambda key: {},
         examples=PreparedExamples(),
         watch=None,
-        listener=Listener(),
+        events=quiet,
         stop=threading.Event(),
     )
     useful, committed, failed = sum(bucket.seconds for bucket in ordered), 0, 0

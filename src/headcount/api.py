@@ -1,35 +1,33 @@
 """From a task to an answer: the recipe, the sweep, the store and the analysis joined."""
 
+import contextlib
+import functools
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from .engine import Early, Executor, Listener, RunSummary, Sweep, executor_of, run_sweep, shown_live, spec_of
+from .engine import Executor, RunSummary, Sweep, executor_of, plan_sweep, run_sweep, spec_of
 from .engine.baselines import attach_baselines, attach_notes
-from .errors import BudgetError, InputError, require
+from .events import Event, Events, heard_by
 from .heads_read import attach_heads_read
 from .measurement import Measurement
 from .models import AbstractSpec
-from .registry import after_training, task_facts
+from .registry import TaskFact, after_training, task_facts
 from .report.files import file_name
-from .report.progress import NoBar, StepBar, automatic_progress
+from .report.progress import automatic_progress
 from .request import Request
 from .search import DEFAULT_EFFORT, Question, ask, effort_of
+from .search.costs import costs
+from .search.run import Ended
 from .store import Store, TrainSpec, Value
-from .tasks import AbstractTask, ArrayTask
-from .tasks.find import FILE_OPTIONS, find_task
-
-ARRAY_OPTIONS = tuple(signature(ArrayTask.__init__).parameters)[3:]
-"""What can be said about x and y: the keywords of `ArrayTask`."""
-DATA_OPTIONS = tuple(dict.fromkeys((*ARRAY_OPTIONS, *FILE_OPTIONS)))
+from .store.live_writer import LiveWriter
+from .tasks import AbstractTask
 
 
 def measure(
-    task: AbstractTask | str | os.PathLike[str] | Any,
+    task: AbstractTask | Request | str | os.PathLike[str] | Any,
     y: Any = None,
     *,
     heads: Sequence[int] | None = None,
@@ -48,6 +46,9 @@ def measure(
     progress: bool | None = None,
     on: str | Executor | None = None,
     workers: int | None = None,
+    events: Events | None = None,
+    stop: threading.Event | None = None,
+    command: str = "",
     **options: Any,
 ) -> Measurement:
     """How many heads a task needs: trains what the answer depends on, until it is settled, and keeps the results.
@@ -58,7 +59,8 @@ def measure(
 
     Args:
         task: A task, or what `find_task` takes: "sum-of-maxima", "data.csv", "mine.py:task". With `y`, the sequences
-            x as `ArrayTask` takes them: NumPy, PyTorch, pandas, or lists, also of unequal lengths.
+            x as `ArrayTask` takes them: NumPy, PyTorch, pandas, or lists, also of unequal lengths. A `Request` has
+            all arguments but those from `out` on.
         y: Targets of the sequences, where they are given instead of a task.
         heads: Head counts that may be tried; where None, 1 to 12, and more where the task needs more. With `seeds`,
             those that are tried: 1 to 6 where None.
@@ -79,10 +81,15 @@ def measure(
         on: Where models are trained: "threads" of this process (where None), "ray" (the cluster of RAY_ADDRESS, or a
             local one that is started for this call), "ray://host:port", or an executor that several calls share.
         workers: How many workers of a Ray cluster train at most; where None, one per GPU, or per core without GPUs.
+        events: Called with every `Event` of the run, instead of a progress bar.
+        stop: Ends training at its next checkpoint when it is set; what has finished is kept, and KeyboardInterrupt
+            raised.
+        command: What was typed, for `headcount status`.
         **options: Changes to the recipe: fields of `TrainSpec` (`steps=500`) and of the models (`hidden=64, layers=2,
             head_dim=4, total_dim=32, positions="none", beta=2.0, multiplier=8, window=4, causal=True,
             attention="linear", inner_hidden=32, final_norm=True`). With `y`, also the keywords of `ArrayTask`
-            (`labels=False, answered_at="query", mask=...`), and of a file those of `find_task` (`targets="price"`).
+            (`labels=False, answered_at="query", mask=...`), and of a name or a file those of `find_task`
+            (`intrinsic_dim=3`, `targets="price"`).
 
     Returns:
         The answer with its evidence, the table of errors, and the models.
@@ -100,167 +107,122 @@ def measure(
         ... ))
         no transition found: ...
     """
-    asked_task = _task_of(task, y, {name: options.pop(name) for name in DATA_OPTIONS if name in options})
-    request = Request(
-        task=asked_task,
-        heads=heads,
-        ranks=ranks,
-        kv_heads=kv_heads,
-        head_dims=head_dims,
-        lengths=lengths,
-        seeds=seeds,
-        effort=effort,
-        minutes=minutes,
-        learning_rates=learning_rates,
-        model=model,
-        train=train,
-        axes=axes,
-        options=options,
-    )
-    asked = request.planned()
-    folder = default_folder(asked_task.name) if out is None else Path(out)
+    request = task
+    if not isinstance(request, Request):
+        request = Request.of(
+            task,
+            y,
+            heads=heads,
+            ranks=ranks,
+            kv_heads=kv_heads,
+            head_dims=head_dims,
+            lengths=lengths,
+            seeds=seeds,
+            effort=effort,
+            minutes=minutes,
+            learning_rates=learning_rates,
+            model=model,
+            train=train,
+            axes=axes,
+            **options,
+        )
+    folder = default_folder(request) if out is None else Path(out)
+    asked = request.planned  # refused before anything is opened
     with (
         executor_of(on, workers, folder=folder) as executor,
         Store.open_for_writing(folder) as store,
-        automatic_progress(progress) as bar,
+        automatic_progress(progress) if events is None else contextlib.nullcontext(events) as hear,
     ):
-        if not isinstance(bar, NoBar):
-            for note in (*asked_task.notes, *request.notes):
-                print(note, file=sys.stderr)
-        if isinstance(asked, Sweep):
-            settled = store.settled_keys()
-            model_steps = sum(cell.train.steps for cell in asked.cells if cell.key not in settled)
-            shown = shown_by(bar)
-            shown.on_plan("", model_steps)
-            with shown_live(folder, "", shown, model_steps) as (listener, _):
-                measurement = measure_sweep(asked, store, listener=listener, executor=executor)
-        else:
-            with shown_live(folder, "", shown_by(bar)) as (listener, live):
-                measurement = measure_question(
-                    asked, store, effort=effort, minutes=minutes, listener=listener, executor=executor
-                )
-                live.ended = measurement.ended
-        if measurement.records:
-            name = measurement.experiment.name
-            for fact in task_facts(asked_task, lengths_of(asked), store.facts(name)):
-                store.put(name, fact.name, fact.content)
-    return measurement
+        return _measured(request, asked, store, executor, hear, stop or threading.Event(), command)
 
 
-def _task_of(given: Any, y: Any, options: dict[str, Any]) -> AbstractTask:
-    """The task that is given, named, or made of arrays; options about data must have data to be about."""
-    if isinstance(given, AbstractTask):
-        require(y is None, f'the task "{given.name}" has its own targets; y goes with arrays alone.', what="y")
-        about = f'the task "{given.name}" is made already; {", ".join(options)} belongs where it is made.'
-        require(not options, about, what=" ".join(options))
-        return given
-    if isinstance(given, str | os.PathLike):
-        beside = f"{os.fspath(given)!r} is a file or a name, and brings its targets; for a file pass targets=..."
-        require(y is None, f"{beside} instead of y.", what="y")
-        return find_task(given, **options)
-    if y is None:
-        kind = type(given).__name__
-        raise InputError(f"x was given ({kind}) without targets: pass both, as in measure(x, y).", what="y")
-    unknown = [name for name in options if name not in ARRAY_OPTIONS]
-    of_files = f"{', '.join(unknown)} is for files; x and y were given as arrays."
-    require(not unknown, of_files, what=" ".join(unknown))
-    return ArrayTask(given, y, **options)
-
-
-def lengths_of(asked: Sweep | Question) -> list[int]:
-    """The lengths that are measured."""
-    return sorted(set(asked.lengths) if isinstance(asked, Question) else {cell.length for cell in asked.cells})
-
-
-def measure_sweep(
-    asked: Sweep,
+def _measured(
+    request: Request,
+    asked: Sweep | Question,
     store: Store,
-    *,
-    command: str = "",
-    listener: Listener | None = None,
-    stop: threading.Event | None = None,
-    executor: Executor | None = None,
+    executor: Executor,
+    events: Events,
+    stop: threading.Event,
+    command: str,
 ) -> Measurement:
-    """Train what is missing of a sweep, and read the whole experiment from the store.
+    """Train what is missing and read the whole experiment from the store.
 
-    What the heads of the best model read is kept beside it; a `stop` that comes only then ends that alone.
+    Raises KeyboardInterrupt, with what is kept in words, where `stop` came before everything was trained.
     """
-    run: RunSummary = run_sweep(asked, store, command=command, listener=listener, stop=stop, executor=executor)
-    (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
-    first = min((cell.train for cell in asked.cells), key=lambda train: train.data_seed)
-    attach_notes(store, experiment.name, asked.tasks[0])
-    standardised = spec_of(asked.cells[0]).standardises
-    attach_baselines(store, experiment.name, asked.tasks[0], lengths_of(asked), first, standardised=standardised)
-    measurement = Measurement(
-        experiment=experiment, records=tuple(experiment.own(store.records())), folder=store.root, run=run
-    )
-    _keep_heads_read(measurement, store, asked.tasks[0], stop)
-    return measurement
+    for note in (*request.task.notes, *request.notes):
+        events(Event("note", note))
+    facts = _new_facts(request, asked, store)
+    for fact in facts:
+        events(Event("note", fact.words))
+    try:
+        with LiveWriter(store.root, command) as live:
+            how = {"command": command, "events": heard_by(events, live), "stop": stop, "executor": executor}
+            if isinstance(asked, Sweep):
+                run, ended = _train_sweep(asked, store, **how), ""
+            else:
+                run, ended = _ask(asked, request, store, **how)
+                live.ended = ended
+            stored: dict[str, Any] = {}
+            measurement = Measurement.of_run(run, store, ended, command, stored)
+            _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
+            stored |= store.facts(measurement.experiment.name)
+            return measurement
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_kept(asked, store)) from None
 
 
-def measure_question(
-    question: Question,
-    store: Store,
-    *,
-    effort: str | None = None,
-    minutes: float | None = None,
-    command: str = "",
-    listener: Listener | None = None,
-    stop: threading.Event | None = None,
-    executor: Executor | None = None,
-) -> Measurement:
-    """Ask a question, and read the whole experiment from the store; see `effort.ask` for the arguments.
-
-    What the heads of the best model read is kept as by `measure_sweep`.
-    """
-    asked = ask(
-        question,
-        store,
-        effort_of(effort or DEFAULT_EFFORT),
-        minutes=minutes,
-        command=command,
-        listener=listener,
-        stop=stop,
-        executor=executor,
-    )
-    stored = {each.name: each for each in store.experiments()}
-    experiment = stored.get(asked.run.experiment.name, question.whole())
-    records = tuple(experiment.own(store.records())) if asked.begun else ()
-    if asked.ended == "budget" and not records:
-        raise BudgetError(
-            f"minutes {minutes:g} is too short: no model was trained. Give more, or ask for fewer lengths or steps.",
-            what="minutes",
-            given=minutes,
-        )
-    measurement = Measurement(
-        experiment=experiment,
-        records=records,
-        folder=store.root,
-        run=asked.run,
-        ended=asked.ended,
-    )
-    _keep_heads_read(measurement, store, question.task, stop)
-    return measurement
+def _new_facts(request: Request, asked: Sweep | Question, store: Store) -> list[TaskFact]:
+    """What is known of the task before training, less what the folder has."""
+    lengths = asked.lengths if isinstance(asked, Question) else [cell.length for cell in asked.cells]
+    identity = asked.experiment.identity
+    stored = next((each.name for each in store.experiments() if each.identity == identity), None)
+    return task_facts(request.task, sorted(set(lengths)), {} if stored is None else store.facts(stored))
 
 
-def _keep_heads_read(measurement: Measurement, store: Store, task: AbstractTask, stop: threading.Event | None) -> None:
-    if measurement.records:
-        for attach in (attach_heads_read, after_training):
-            attach(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
+def _train_sweep(sweep: Sweep, store: Store, *, events: Events, executor: Executor, **how: Any) -> RunSummary:
+    """Train what is missing of a sweep; keep how the data were read, and what models without attention reach."""
+    plan = plan_sweep(sweep, store.settled_keys(), executor.machine)
+    events(Event("plan", done=plan.settled, detail=plan))
+    events(Event("round", total=plan.model_steps))
+    run = run_sweep(sweep, store, plan=plan, events=events, executor=executor, **how)
+    first = min((cell.train for cell in sweep.cells), key=lambda train: train.data_seed)
+    lengths = sorted({cell.length for cell in sweep.cells})
+    standardised = spec_of(sweep.cells[0]).standardises
+    attach_notes(store, run.experiment.name, sweep.tasks[0])
+    attach_baselines(store, run.experiment.name, sweep.tasks[0], lengths, first, standardised=standardised)
+    return run
 
 
-def shown_by(bar: StepBar, on_early: Callable[[Early], None] = lambda early: None) -> Listener:
-    """A listener that moves a progress bar; one that fails stops moving."""
-    moving = Listener(
-        on_plan=lambda why, model_steps: bar.expect(model_steps, why),
-        on_programs=bar.compiled,
-        on_steps=bar.advance,
-        on_early=on_early,
-        on_workers=bar.working,
-    )
-    return Listener.joined(moving)
+def _ask(
+    question: Question, request: Request, store: Store, *, events: Events, executor: Executor, **how: Any
+) -> tuple[RunSummary, Ended]:
+    """Train what the answer depends on, until it is settled or the minutes are over."""
+    effort = effort_of(request.effort or DEFAULT_EFFORT)
+    stored = sum(each.done for each in store.progress() if each.experiment == question.experiment.name)
+    events(Event("plan", done=stored, detail=functools.partial(costs, question, effort, executor.machine)))
+    return ask(question, store, effort, minutes=request.minutes, events=events, executor=executor, **how)
 
 
-def default_folder(name: str) -> Path:
+def _store_findings(
+    measurement: Measurement, store: Store, task: AbstractTask, facts: list[TaskFact], stop: threading.Event
+) -> None:
+    """Store what is known of the task, and what the trained models show; a `stop` now ends this alone."""
+    if not measurement.records:
+        return
+    for fact in facts:
+        store.put(measurement.experiment.name, fact.name, fact.content)
+    for find_out in (attach_heads_read, after_training):
+        find_out(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
+
+
+def _kept(asked: Sweep | Question, store: Store) -> str:
+    """How many of the cells are trained."""
+    settled = store.settled_keys()
+    if isinstance(asked, Sweep):
+        return f"{len({cell.key for cell in asked.cells} & settled)} of {len(asked.cells)} cells"
+    return f"{len(asked.cells.keys() & settled)} of the {len(asked.cells)} cells asked for so far"
+
+
+def default_folder(request: Request) -> Path:
     """Where results go when nobody says where."""
-    return Path("results") / file_name(name)
+    return Path("results") / file_name(request.task.name)

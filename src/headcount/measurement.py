@@ -40,6 +40,8 @@ class Measurement:
             last round) or "budget" (the minutes were over); empty where every combination was trained, or where it was
             loaded.
         stored: How much of the experiment the folder held when it was loaded; None where it was measured.
+        command: What was typed, where it was measured from the command line.
+        facts: What is stored with the models; None: it is read from the folder when it is needed.
 
     Example:
         >>> import tempfile, numpy as np, headcount as hc
@@ -59,6 +61,29 @@ class Measurement:
     run: "RunSummary | None" = None
     ended: str = ""
     stored: Coverage | None = None
+    command: str = ""
+    facts: dict[str, Any] | None = None
+
+    @classmethod
+    def of_run(
+        cls,
+        run: "RunSummary",
+        store: Store,
+        ended: str = "",
+        command: str = "",
+        facts: dict[str, Any] | None = None,
+    ) -> "Measurement":
+        """The whole experiment of a run, read from the open store."""
+        (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
+        return cls(
+            experiment=experiment,
+            records=tuple(experiment.own(store.records())),
+            folder=store.root,
+            run=run,
+            ended=ended,
+            command=command,
+            facts=facts,
+        )
 
     @functools.cached_property
     def table(self) -> ErrorTable:
@@ -80,7 +105,7 @@ class Measurement:
             return self.stored
         trained = sum(record.outcome is not Outcome.FAILED for record in self.records)
         effort = {"ended": self.ended} if self.ended else None
-        return Coverage(trained=trained, asked=len(self.experiment.places), effort=effort)
+        return Coverage(trained=trained, asked=len(self.experiment.places), effort=effort, command=self.command)
 
     def answer(self) -> Answer:
         """What the task needs, with an interval and the evidence, or that no transition was found."""
@@ -95,10 +120,17 @@ class Measurement:
         task that has a gradient, at the longest length up to 64 (`value`, `exact`), or of data an `estimate` from
         the gradients of the best model; None where neither is there. See docs/support.md.
         """
+        stored = self._facts.get(ATTACHMENT)
+        return None if stored is None or "skipped" in stored else stored
+
+    @functools.cached_property
+    def _facts(self) -> dict[str, Any]:
+        """What is stored with the models; nothing where the folder cannot be read any more."""
+        if self.facts is not None:
+            return self.facts
         with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
-            stored = store.get(self.experiment.name, ATTACHMENT)
-            return None if stored is None or "skipped" in stored else stored
-        return None
+            return store.facts(self.experiment.name)
+        return {}
 
     def __str__(self) -> str:
         """The answer in a sentence; where it is from a part of the models, that comes first."""
@@ -122,7 +154,7 @@ class Measurement:
         """
         from .report.render.figure import draw, save_figure
 
-        figure = draw(self._section.charts[0], self._section.headline)
+        figure = draw(self.section.charts[0], self.section.headline)
         if path is not None:
             save_figure(figure, Path(path))
         return figure
@@ -178,17 +210,22 @@ class Measurement:
         """A short summary for a notebook: the answer, and the smallest error over seeds."""
         from .report.render.html import summary
 
-        return summary(self._section)
+        return summary(self.section)
 
     @functools.cached_property
-    def _section(self) -> "Section":
-        """What a report shows, with what was found beside the models where the folder still has it."""
+    def section(self) -> "Section":
+        """What a report shows, with what is stored with the models."""
         from .report.section import experiment_section, with_coverage
 
-        attachments = {}
-        with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
-            attachments = store.facts(self.experiment.name)
-        section = experiment_section(self.experiment, self.records, attachments, folder=str(self.folder))
+        section = experiment_section(
+            self.experiment,
+            self.records,
+            self._facts,
+            folder=str(self.folder),
+            command=self.command,
+            table=self.table,
+            found=self.answer(),
+        )
         return with_coverage(section, self.coverage)
 
 

@@ -10,13 +10,14 @@ question trains one set of models wherever it is asked.
     images and passages       two encoder layers that grow with their heads, AdamW (Yu et al., section 5)
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
+from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Any
 
 from ._choices import POSITIONS, require_choice
-from ._limits import require_within, shortened
-from .errors import InputError, require, require_count
+from ._options import Option, field_options, merged
+from .errors import InputError, require
 from .models import AbstractSpec, ClassTokenSpec, EncoderSpec
 from .store import TrainSpec
 from .tasks import AbstractTask, Classification
@@ -57,6 +58,15 @@ IMAGE_HEAD_DIM, CANDIDATE_HEAD_DIM = 16, 32
 """Published widths of a head, on images and on candidate passages."""
 IMAGE_DROPOUT = 0.1
 
+MODEL_OPTIONS = merged(
+    field_options(ClassTokenSpec),
+    field_options(EncoderSpec),
+    {"total_dim": Option("Width shared by all heads, instead of --head-dim.", kind=int)},
+)
+TRAIN_OPTIONS = field_options(TrainSpec)
+GROWN = ("total_dim", "hidden", "multiplier", "beta", "inner_hidden", "final_norm")
+"""Options that encoders of data with labels do not have."""
+
 ModelOf = Callable[..., AbstractSpec]
 """`model(heads)`, or `model(heads, rank=..)` and other fields that an axis varies."""
 
@@ -78,79 +88,76 @@ def train_for(task: AbstractTask, **overrides: Any) -> TrainSpec:
     return replace(usual, **_given(overrides))
 
 
-def model_for(
-    task: AbstractTask,
-    *,
-    head_dim: int | None = None,
-    total_dim: int | None = None,
-    hidden: int | None = None,
-    layers: int | None = None,
-    positions: str | None = None,
-    beta: float | None = None,
-    multiplier: int | None = None,
-    kv_heads: int | None = None,
-    window: int | None = None,
-    causal: bool | None = None,
-    attention: str | None = None,
-    top_k: int | None = None,
-    inner_hidden: int | None = None,
-    final_norm: bool | None = None,
-) -> ModelOf:
-    """The models that are tried on a task, by heads and any other field; None takes the recipe's value.
+def model_for(task: AbstractTask, **options: Any) -> ModelOf:
+    """The models that are tried on a task, by heads and any other field.
+
+    Arguments: `options` are fields of the specs, or `total_dim`; None takes the recipe's value.
 
     Raises:
         InputError: If an option is given that the task's kind of model does not have.
     """
-    require(head_dim is None or total_dim is None, "give head_dim or total_dim, not both.", what="head_dim total_dim")
-    options = _given({"head_dim": head_dim, "hidden": hidden, "layers": layers, "beta": beta, "multiplier": multiplier})
-    options |= _given({"kv_heads": kv_heads, "window": window, "attention": attention, "top_k": top_k})
-    options |= _given({"inner_hidden": inner_hidden, "causal": causal or None, "final_norm": final_norm})
-    if positions is not None:
-        require_choice("positions", positions, ("auto", *POSITIONS))
-    places = ("additive" if task.uses_positions else "none") if positions in (None, "auto") else positions
-    depth = layers or (1 if task.tokenise is None else LABELLED_LAYERS)
-    if depth == 1 and task.answered_at != "tokens":
-        _refuse(
-            {"causal": causal or None},
-            "with one layer only the last place asks, which comes after all others; use 2 layers",
-        )
+    given = {name: value for name, value in _given(options).items() if (name, value) != ("causal", False)}
+    _require_options(task, given)
+    total_dim, positions = given.pop("total_dim", None), given.pop("positions", "auto")
+    fields: dict[str, Any] = {"positions": positions}
+    if positions == "auto":
+        fields = {"positions": "additive" if task.uses_positions else "none"}
     if task.tokenise is not None:
-        refused = {"total_dim": total_dim, "hidden": hidden, "multiplier": multiplier, "beta": beta}
-        _refuse(refused, f"the encoders of {task.name} grow with their heads")
-        of_encoder = {"inner_hidden": inner_hidden, "final_norm": final_norm}
-        _refuse(of_encoder, f"the encoders of {task.name} have nets in every layer, and a last norm")
-        of_data: dict[str, Any] = {"positions": places} | options
-        return lambda heads, **fields: labelled_encoder(task, heads, **(of_data | fields))
-    reads: dict[str, Any] = {"positions": places, "masks_padding": task.padded, "vocabulary": task.vocabulary}
+        fields |= given
+        return lambda heads, **more: labelled_encoder(task, heads, **(fields | more))
+    fields |= {"masks_padding": task.padded, "vocabulary": task.vocabulary}
     if task.answered_at == "sequence":
-        _refuse({"multiplier": multiplier}, f"{task.name} gets class-token models")
-        make: type[ClassTokenSpec] | type[EncoderSpec] = ClassTokenSpec
-        shared: dict[str, Any] = reads | options
-    else:
-        _refuse({"beta": beta}, f"{task.name} gets encoders")
-        _refuse({"inner_hidden": inner_hidden}, f"{task.name} gets encoders, whose nets have the width hidden")
-        make = EncoderSpec
-        of_kind, rank = (ENCODER, task.dim) if task.endless else (ARRAY_ENCODER, head_dim or ARRAY_HEAD_DIM)
-        shared = {"width": task.dim, "padding": "nan" if task.padded else "zeros"} | of_kind | reads | options
-        shared |= {"answered_at": task.answered_at}
-        if total_dim is None:
-            shared = {"rank": rank} | shared
+        return _family(ClassTokenSpec, fields | given, total_dim)
+    usual = ENCODER if task.endless else ARRAY_ENCODER
+    fields = {"width": task.dim, "padding": "nan" if task.padded else "zeros"} | usual | fields | given
+    fields |= {"answered_at": task.answered_at}
+    if total_dim is not None:
+        return _family(EncoderSpec, fields, total_dim)
+    if task.endless:
+        return _family(EncoderSpec, {"rank": task.dim} | fields)
+
+    def of_arrays(heads: int, **more: Any) -> EncoderSpec:
+        """The rank is the head_dim, unless it is given."""
+        rank = more.get("head_dim", given.get("head_dim", ARRAY_HEAD_DIM))
+        return EncoderSpec(heads=heads, **({"rank": rank} | fields | more))
+
+    return of_arrays
+
+
+def _family(
+    make: type[ClassTokenSpec] | type[EncoderSpec], fields: dict[str, Any], total_dim: int | None = None
+) -> ModelOf:
+    """Specs by their heads, which share `total_dim` where it is given."""
     if total_dim is None:
-        follows = make is EncoderSpec and not task.endless  # the rank of arrays' encoders, their head_dim
+        return lambda heads, **more: make(heads=heads, **(fields | more))
 
-        def alone(heads: int, **fields: Any) -> AbstractSpec:
-            rank = {"rank": fields["head_dim"]} if follows and "head_dim" in fields else {}
-            return make(heads=heads, **(shared | rank | fields))
-
-        return alone
-
-    def sharing(heads: int, **fields: Any) -> AbstractSpec:
+    def sharing(heads: int, **more: Any) -> AbstractSpec:
         both = "give head_dims or total_dim, which sets the head_dim, not both."
-        require("head_dim" not in fields, both, what="head_dims total_dim")
-        require("rank" not in fields, "give ranks or total_dim, which sets the rank, not both.", what="ranks total_dim")
-        return make.with_total_dim(total_dim, heads=heads, **(shared | fields))
+        require("head_dim" not in more, both, what="head_dims total_dim")
+        require("rank" not in more, "give ranks or total_dim, which sets the rank, not both.", what="ranks total_dim")
+        return make.with_total_dim(total_dim, heads=heads, **(fields | more))
 
     return sharing
+
+
+def _require_options(task: AbstractTask, given: dict[str, Any]) -> None:
+    """Refuse options that contradict each other, or that the task's kind of model does not have."""
+    both = {"head_dim", "total_dim"} <= given.keys()
+    require(not both, "give head_dim or total_dim, not both.", what="head_dim total_dim")
+    if "positions" in given:
+        require_choice("positions", given["positions"], ("auto", *POSITIONS))
+    depth = given.get("layers") or (1 if task.tokenise is None else LABELLED_LAYERS)
+    make = ClassTokenSpec if task.answered_at == "sequence" and task.tokenise is None else EncoderSpec
+    known = {each.name for each in fields_of(make)} | {"total_dim"}
+    kind = "class-token models" if make is ClassTokenSpec else "encoders"
+    for name, value in given.items():
+        why = "" if name in known else f"{task.name} gets {kind}"
+        if name == "causal" and depth == 1 and task.answered_at != "tokens":
+            why = "with one layer only the last place asks, which comes after all others; use 2 layers"
+        if name in GROWN and task.tokenise is not None:
+            why = f"the encoders of {task.name} grow with their heads, with nets in every layer and a last norm"
+        if why:
+            raise InputError(f"{name} has no use here: {why}.", what=name, given=value, needed="left out")
 
 
 def labelled_encoder(
@@ -186,36 +193,5 @@ def labelled_encoder(
     )
 
 
-def axes_for(
-    task: AbstractTask,
-    *,
-    heads: Sequence[int] | None = None,
-    ranks: Sequence[int] | None = None,
-    kv_heads: Sequence[int] | None = None,
-    head_dims: Sequence[int] | None = None,
-    lengths: Sequence[int] | None = None,
-    seeds: int | None = None,
-    learning_rates: Sequence[float] | None = None,
-) -> dict[str, Sequence[Any]]:
-    """The axes of a measurement: heads, length and seed, and in between those of which values are given."""
-    seeds = SEEDS if seeds is None else seeds
-    require_count("seeds", seeds)
-    require_within(f"seeds is {shortened(seeds)}", seeds, "HEADCOUNT_MAX_MODELS")
-    given = {"heads": heads, "ranks": ranks, "kv_heads": kv_heads, "head_dims": head_dims, "lengths": lengths}
-    for name, values in (given | {"learning_rates": learning_rates}).items():
-        several = values is None or (isinstance(values, Iterable) and not isinstance(values, str))
-        require(several, what=name, given=values, needed="a sequence of values, such as [1, 2, 4]")
-    axes: dict[str, Sequence[Any]] = {"heads": HEADS if heads is None else heads}
-    axes |= _given({"rank": ranks, "kv_heads": kv_heads, "head_dim": head_dims})
-    axes |= {"length": lengths_for(task) if lengths is None else lengths}
-    axes |= {} if learning_rates is None else {"learning_rate": learning_rates}
-    return axes | {"seed": range(seeds)}
-
-
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _refuse(options: dict[str, Any], why: str) -> None:
-    for name, value in _given(options).items():
-        raise InputError(f"{name} has no use here: {why}.", what=name, given=value, needed="left out")

@@ -1,27 +1,40 @@
 """What is asked of a task: every argument of `measure` in one place, and what is trained for it.
 
-The command line and Python both make a `Request`, so that one question trains one set of models.
+The command line and Python both make a `Request`, so that one question trains one set of models. The options of the
+command line are made from its fields, and from those of the specs and the tasks.
 """
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from typing import Any
 
 from . import recipes
+from ._limits import require_within, shortened
+from ._options import option
 from .answer.words import listed
 from .engine import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
 from .engine.fitting import require_axes_fit
 from .engine.sweep import TRAIN_FIELDS
-from .errors import did_you_mean, require, require_count
+from .errors import InputError, did_you_mean, require, require_count
 from .models import AbstractSpec
-from .search import DEFAULT_EFFORT, Question, effort_of
+from .search import DEFAULT_EFFORT, EFFORTS, Question, effort_of
 from .store import TrainSpec, Value
-from .tasks import AbstractTask
+from .tasks import AbstractTask, ArrayTask
+from .tasks.find import DATA_OPTIONS, find_task
+from .tasks.presets import PRESET_OPTIONS
 
+EVERY_COMBINATION = "Every combination, as in the papers"
 TRAIN_OPTIONS = tuple(each.name for each in fields(TrainSpec) if each.name != "learning_rate")
-MODEL_OPTIONS = tuple(name for name in signature(recipes.model_for).parameters if name != "task")
+ARRAY_OPTIONS = tuple(signature(ArrayTask.__init__).parameters)[3:]
+"""What can be said about x and y: the keywords of `ArrayTask`."""
+TASK_OPTIONS = tuple(dict.fromkeys((*PRESET_OPTIONS, *DATA_OPTIONS, *ARRAY_OPTIONS)))
+OPTIONS = (*TRAIN_OPTIONS, *recipes.MODEL_OPTIONS, *TASK_OPTIONS)
+
+SEVERAL = "a sequence of values, such as [1, 2, 4]"
+_TOP, _SEEDS = recipes.TOP_HEADS, recipes.HEADS[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,44 +46,69 @@ class Request:
     """
 
     task: AbstractTask
-    heads: Sequence[int] | None = None
-    ranks: Sequence[int] | None = None
-    kv_heads: int | Sequence[int] | None = None
-    head_dims: Sequence[int] | None = None
-    lengths: Sequence[int] | None = None
-    seeds: int | None = None
-    effort: str | None = None
-    minutes: float | None = None
-    learning_rates: Sequence[float] | None = None
+    heads: Sequence[int] | None = option(
+        None, f"Head counts: 1:6, or 1,2,4,8 (default: 1:{_TOP} and more if needed, with --seeds 1:{_SEEDS})."
+    )
+    ranks: Sequence[int] | None = option(
+        None, "Query and key widths to try with every head count: 1,2,4,8.", panel=EVERY_COMBINATION
+    )
+    kv_heads: int | Sequence[int] | None = option(
+        None,
+        "Sets of keys and values that heads share: 1 for all models, or 1,2,4 to try with every head count.",
+        panel=EVERY_COMBINATION,
+    )
+    head_dims: Sequence[int] | None = option(
+        None, "Value widths of a head to try with every head count: 2,4,8.", panel=EVERY_COMBINATION
+    )
+    lengths: Sequence[int] | None = option(
+        None, f"Sequence lengths (default: {','.join(map(str, recipes.LENGTHS))}, or your data's)."
+    )
+    seeds: int | None = option(
+        None,
+        "Random starts at every head count and length, as in the papers, and nothing else.",
+        panel=EVERY_COMBINATION,
+    )
+    effort: str | None = option(
+        None,
+        f"How much is tried before the answer is settled: {', '.join(EFFORTS)} (default: {DEFAULT_EFFORT}).",
+        choices=tuple(EFFORTS),
+    )
+    minutes: float | None = option(None, "Answer after this many minutes from what has finished (exit code 4).")
+    learning_rates: Sequence[float] | None = option(
+        None,
+        "Peak learning rates; the best per seed counts (default: 0.01, images and passages 0.001).",
+        panel="Training",
+    )
     model: Callable[..., AbstractSpec] | None = None
     train: TrainSpec | None = None
     axes: Mapping[str, Sequence[Value]] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """Changes to the recipe: fields of the training and of the models."""
 
+    @classmethod
+    def of(cls, task: Any, y: Any = None, *, find: Callable[..., AbstractTask] = find_task, **arguments: Any):
+        """The request of these arguments of `measure`; `find` finds a task by its name."""
+        of_task = {name: arguments.pop(name) for name in TASK_OPTIONS if name in arguments}
+        own = {name: arguments.pop(name) for name in cls.__dataclass_fields__ if name in arguments}
+        return cls(task=task_of(task, y, of_task, find), options=arguments, **own)
+
     def __post_init__(self):
-        if isinstance(self.kv_heads, int):  # one number is an option of the models
-            object.__setattr__(self, "options", {**self.options, "kv_heads": self.kv_heads})
-            object.__setattr__(self, "kv_heads", None)
         for name in ("heads", "ranks", "kv_heads", "head_dims", "lengths", "learning_rates"):
-            values = getattr(self, name)
+            values = self._groups if name == "kv_heads" else getattr(self, name)
             several = values is None or (isinstance(values, Iterable) and not isinstance(values, str))
-            require(several, what=name, given=values, needed="a sequence of values, such as [1, 2, 4]")
-        if self.combines:
-            for name, value in {"effort": self.effort, "minutes": self.minutes}.items():
-                hint = f"{self.combines} asks for every combination, which {name} does not change; give one of the two."
-                require(value is None, hint, what=f"{name} {self.combines}", given=value)
+            require(several, what=name, given=values, needed=SEVERAL)
+        for name, value in {"effort": self.effort, "minutes": self.minutes}.items() if self.combines else ():
+            hint = f"{self.combines} asks for every combination, which {name} does not change; give one of the two."
+            require(value is None, hint, what=f"{name} {self.combines}", given=value)
         both = self.head_dims is not None and self.options.get("head_dim") is not None
         require(not both, "give head_dim or head_dims, not both.", what="head_dim head_dims")
         effort_of(self.effort or DEFAULT_EFFORT)
-        minutes = self.minutes
-        good = minutes is None or 0 < minutes < float("inf")
-        require(good, what="minutes", given=minutes, needed="positive and finite")
-        known = (*TRAIN_OPTIONS, *MODEL_OPTIONS)
+        good = self.minutes is None or 0 < self.minutes < float("inf")
+        require(good, what="minutes", given=self.minutes, needed="positive and finite")
         for name in self.options:
-            arguments = [each.name for each in fields(self) if each.name != "options"]
-            hint = f'unknown option "{name}".{did_you_mean(name, (*arguments, *known))} Known: {", ".join(known)}.'
-            require(name in known, hint, what=name)
+            near = did_you_mean(name, (*(set(self.__dataclass_fields__) - {"options"}), *OPTIONS))
+            hint = f'unknown option "{name}".{near} Known: {", ".join(OPTIONS)}.'
+            require(name in TRAIN_OPTIONS or name in recipes.MODEL_OPTIONS, hint, what=name)
 
     @property
     def combines(self) -> str:
@@ -79,13 +117,14 @@ class Request:
         several = {
             "seeds": self.seeds,
             "ranks": self.ranks,
-            "kv_heads": self.kv_heads,
+            "kv_heads": self._groups,
             "head_dims": self.head_dims,
             "axes": self.axes or None,
             "learning_rates": rates if rates is not None and len(rates) > 1 else None,
         }
         return next((name for name, value in several.items() if value is not None), "")
 
+    @functools.cached_property
     def planned(self) -> Sweep | Question:
         """What is trained: every combination where one is asked for, otherwise what the answer depends on."""
         return self._sweep() if self.combines else self._question()
@@ -96,7 +135,7 @@ class Request:
         model, train = self._model_and_train()
         if self.learning_rates is not None:
             train = replace(train, learning_rate=self.learning_rates[0])
-        tried = recipes.axes_for(self.task, heads=self._tried_heads, lengths=self.lengths)
+        tried = self._axes
         require_axes_fit({"heads": tried["heads"], "length": tried["length"]})
         asked = Question(
             task=self.task,
@@ -112,21 +151,11 @@ class Request:
 
     def _sweep(self) -> Sweep:
         for axis in self.axes or {} if self.model is None else ():
-            known = (*MODEL_OPTIONS, *TRAIN_FIELDS)
+            known = (*recipes.MODEL_OPTIONS, *TRAIN_FIELDS)
             hint = f'unknown axis "{axis}".{did_you_mean(axis, known)} Known: {", ".join(sorted(known))}.'
             require(axis in known, hint, what=axis)
         model, train = self._model_and_train()
-        tried = recipes.axes_for(
-            self.task,
-            heads=self._tried_heads,
-            ranks=self.ranks,
-            kv_heads=self._groups,
-            head_dims=self.head_dims,
-            lengths=self.lengths,
-            seeds=self.seeds,
-            learning_rates=self.learning_rates,
-        )
-        axes: dict[str, Sequence[Any]] = tried | dict(self.axes or {})
+        axes = self._axes | dict(self.axes or {})
         several = functools.partial(
             sweep,
             self.task,
@@ -142,8 +171,25 @@ class Request:
         return joined(several(axes=axes | {"heads": [count], "kv_heads": groups}) for count, groups in dividing.items())
 
     @property
+    def _axes(self) -> dict[str, Sequence[Any]]:
+        """Heads, length and seed, and in between those axes of which values are given."""
+        seeds, heads = recipes.SEEDS if self.seeds is None else self.seeds, self._tried_heads
+        require_count("seeds", seeds)
+        require_within(f"seeds is {shortened(seeds)}", seeds, "HEADCOUNT_MAX_MODELS")
+        axes = {
+            "heads": recipes.HEADS if heads is None else heads,
+            "rank": self.ranks,
+            "kv_heads": self._groups,
+            "head_dim": self.head_dims,
+            "length": recipes.lengths_for(self.task) if self.lengths is None else self.lengths,
+            "learning_rate": self.learning_rates,
+            "seed": range(seeds),
+        }
+        return {axis: values for axis, values in axes.items() if values is not None}
+
+    @property
     def _groups(self) -> Sequence[int] | None:
-        """Several numbers of kv_heads, an axis."""
+        """Several numbers of kv_heads, an axis; one number is an option of the models."""
         return None if isinstance(self.kv_heads, int) else self.kv_heads
 
     @property
@@ -152,8 +198,8 @@ class Request:
 
         Its first three multiples where that leaves fewer than two.
         """
-        shared = self.options.get("kv_heads")
-        if self.heads is not None or shared is None or self.model is not None or "heads" in (self.axes or {}):
+        shared, given = self.kv_heads, self.heads is not None or "heads" in (self.axes or {})
+        if given or not isinstance(shared, int) or self.model is not None:
             return self.heads
         require_count("kv_heads", shared)
         dividing = tuple(count for count in recipes.HEADS if count % shared == 0)
@@ -161,7 +207,7 @@ class Request:
 
     @property
     def _asks(self) -> str:
-        if self.kv_heads is not None or (self.head_dims is not None and len(self.head_dims) > 1):
+        if self._groups is not None or (self.head_dims is not None and len(self.head_dims) > 1):
             return MAP_QUESTION
         return RANK_QUESTION if self.ranks is not None and len(self.ranks) > 1 else HEADS_QUESTION
 
@@ -180,24 +226,42 @@ class Request:
             for groups in self._groups or ()
         }
         if self._tried_heads is not None and self.heads is None:
-            skipped = [count for count in recipes.HEADS if count not in self._tried_heads]
-            without = {self.options["kv_heads"]: skipped}
+            without = {self.kv_heads: [count for count in recipes.HEADS if count not in self._tried_heads]}
         words = [f"kv_heads {groups} with {listed(counts)} heads" for groups, counts in without.items() if counts]
         return (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
 
     def _model_and_train(self) -> tuple[Callable[..., AbstractSpec], TrainSpec]:
         """The models and the training: those given, or the recipe's with some options changed."""
-        of_train = self._given(TRAIN_OPTIONS, beside="train" if self.train is not None else "")
-        of_model = self._given(MODEL_OPTIONS, beside="model" if self.model is not None else "")
+        shared = {"kv_heads": self.kv_heads} if isinstance(self.kv_heads, int) else {}
+        options = {name: value for name, value in {**self.options, **shared}.items() if value is not None}
+        of_train = {name: value for name, value in options.items() if name in TRAIN_OPTIONS}
+        of_model = {name: value for name, value in options.items() if name not in TRAIN_OPTIONS}
+        for decides, names in (("train", self.train and of_train), ("model", self.model and of_model)):
+            for name in names or ():
+                raise InputError(f"{decides} was given, which decides {name} too; give one of the two.", what=name)
         model = recipes.model_for(self.task, **of_model) if self.model is None else self.model
         return model, recipes.train_for(self.task, **of_train) if self.train is None else self.train
 
-    def _given(self, names: Sequence[str], *, beside: str) -> dict[str, Any]:
-        """Those of the options that were given; none may be, beside an argument that decides them all."""
-        given = {name: self.options[name] for name in names if self.options.get(name) is not None}
-        for name in given if beside else ():
-            require(False, f"{beside} was given, which decides {name} too; give one of the two.", what=name)
+
+def task_of(given: Any, y: Any, options: dict[str, Any], find: Callable[..., AbstractTask] = find_task) -> AbstractTask:
+    """The task that is given, named, or made of arrays; options about data must have data to be about."""
+    names = ", ".join(options)
+    if isinstance(given, AbstractTask):
+        require(y is None, f'the task "{given.name}" has its own targets; y goes with arrays alone.', what="y")
+        about = f'the task "{given.name}" is made already; {names} belongs where it is made.'
+        require(not options, about, what=" ".join(options))
         return given
+    if isinstance(given, str | os.PathLike):
+        named = f"{os.fspath(given)!r} is a file or a name, and brings its targets; for a file pass targets=..."
+        require(y is None, f"{named} instead of y.", what="y")
+        return find(given, **options)
+    if y is None:
+        kind = type(given).__name__
+        raise InputError(f"x was given ({kind}) without targets: pass both, as in measure(x, y).", what="y")
+    unknown = [name for name in options if name not in ARRAY_OPTIONS]
+    of_others = f"{', '.join(unknown)} is for files and named tasks; x and y were given as arrays."
+    require(not unknown, of_others, what=" ".join(unknown))
+    return ArrayTask(given, y, **options)
 
 
 def _with_rank(model: Callable[..., AbstractSpec], ranks: Sequence[int] | None) -> Callable[..., AbstractSpec]:

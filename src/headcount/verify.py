@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .engine import HEADS_QUESTION, Executor, Listener, Sweep, run_sweep
+from .engine import HEADS_QUESTION, Executor, Sweep, run_sweep
 from .engine.sweep import task_key
 from .errors import require
+from .events import Events, quiet
 from .keys import named_generator
 from .store import Experiment, Outcome, Record, Store
 from .store.weights import Weights
@@ -78,7 +79,7 @@ def verify(
     task_of: Callable[[dict], AbstractTask],
     *,
     weights_of: Callable[[str], Weights],
-    listener: Listener | None = None,
+    events: Events = quiet,
     stop: threading.Event | None = None,
     executor: Executor | None = None,
 ) -> list[Recheck]:
@@ -89,7 +90,7 @@ def verify(
         chosen: Those to be trained again.
         task_of: Gives the task of a stored spec.
         weights_of: Gives the stored weights of a cell by its key: a descended model is trained again from its parent.
-        listener: Who is told how it goes.
+        events: Hears how it goes.
         stop: Ends the work when it is set.
         executor: Where cells are trained; threads of this process where None.
     """
@@ -98,7 +99,7 @@ def verify(
         Store.open_for_writing(folder) as store,
     ):
         for sweep in sweeps_of(chosen, task_of):
-            run_sweep(sweep, store, listener=listener, stop=stop, weights_of=weights_of, executor=executor)
+            run_sweep(sweep, store, events=events, stop=stop, weights_of=weights_of, executor=executor)
         again = {record.cell.key: record for record in store.records()}
     return [_compare(record, again[record.cell.key], _siblings(record, records)) for record in chosen]
 

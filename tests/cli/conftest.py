@@ -8,6 +8,7 @@ from PIL import Image
 
 from headcount.papers.base import Scale
 from headcount.papers.registry import STUDIES
+from headcount.registry import task_facts
 
 from ..data.texts import write_records
 from ..helpers import fabricated
@@ -26,16 +27,10 @@ def cache(tmp_path_factory):
         yield folder
 
 
-@pytest.fixture(autouse=True)
-def no_support_said(monkeypatch, request):
-    """No search for the support dimension, half a second per measurement, but where a test is about it."""
-    if "support_search" not in request.fixturenames:
-        monkeypatch.setattr("headcount.cli.measure.task_facts", lambda *_: [])
-
-
 @pytest.fixture
-def support_search():
-    """Asked for by tests of the support dimension."""
+def support_search(monkeypatch):
+    """Asked for by tests of the support dimension, which others do without."""
+    monkeypatch.setattr("headcount.api.task_facts", task_facts)
 
 
 @pytest.fixture

@@ -19,13 +19,15 @@ class Pretended:
         self.distinct = 4
         self.metrics = lambda at: {"nmse": fabricated.sharp(at), "final_nmse": fabricated.sharp(at), "baseline": 1.0}
 
-    def run_sweep(self, sweep, store, *, command="", executor=None, **_):
+    def run_sweep(self, sweep, store, *, command="", executor=None, on_commit=lambda records: None, **_):
         self.sweeps.append(sweep)
         self.executors.append(executor)
         experiment = store.begin(sweep.experiment, command)
         settled = store.settled_keys()
         left = fabricated.Sweep(sweep.experiment, tuple(cell for cell in sweep.cells if cell.key not in settled))
-        store.commit(fabricated.graded(left, self.metrics))
+        records = fabricated.graded(left, self.metrics)
+        store.commit(records)
+        on_commit(records)
         return RunSummary(
             experiment=experiment,
             already_done=len(sweep.cells) - len(left.cells),

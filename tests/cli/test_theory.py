@@ -229,7 +229,7 @@ def test_the_doctor_says_what_is_wrong(monkeypatch):
 
 def test_a_back_end_that_cannot_be_is_refused_by_the_name_it_was_given_by(monkeypatch, tmp_path):
     """Before any work, also that of saying the support dimension."""
-    monkeypatch.setattr("headcount.cli.measure.task_facts", lambda *_: pytest.fail("work"))
+    monkeypatch.setattr("headcount.api.task_facts", lambda *_: pytest.fail("work"))
     measure = ("measure", "sum-of-maxima", "--out", tmp_path / "out")
     a_sentence(headcount(*measure, "--backend", "fusd"), 2, "--backend", "fusd", "fused")
     monkeypatch.setenv("HEADCOUNT_KERNELS_LIBRARY", "/none.so")

@@ -19,13 +19,14 @@ from headcount.cluster.by_value import local_modules
 from headcount.cluster.dispatch import Cluster, ClusterExecutor, ClusterLostError, Died, Gone, Told, planned_for
 from headcount.cluster.queue import MAX_DEATHS, BucketQueue, Seat
 from headcount.cluster.worker import Checkpoint, Errand, Finished, Introduction, Ready, Seen, Worker
-from headcount.engine import Listener, executor_of, plan_sweep, run_sweep, versions
+from headcount.engine import executor_of, plan_sweep, run_sweep, versions
 from headcount.engine.data import PreparedExamples
 from headcount.engine.executors import Job
 from headcount.engine.plan import Fit
 from headcount.engine.records import failure
 from headcount.engine.trainer import Glimpse, Trained
 from headcount.errors import InputError, StoreError
+from headcount.events import Event, quiet
 from headcount.store import Outcome, Store
 from headcount.tasks import FunctionTask
 
@@ -104,7 +105,7 @@ class PretendCluster(Cluster):
 
 def job_of(sweep, machine, **options):
     plan = plan_sweep(sweep, machine=machine)
-    chosen = {"watch": None, "listener": Listener(), "stop": threading.Event(), "examples": PreparedExamples()}
+    chosen = {"watch": None, "events": quiet, "stop": threading.Event(), "examples": PreparedExamples()}
     return Job(
         tasks=sweep.by_key, buckets=plan.buckets, programs=plan.programs, weights_of=lambda key: {}, **chosen | options
     )
@@ -120,9 +121,15 @@ kinds = st.lists(st.sampled_from([CPU, WIDE]), min_size=1, max_size=4)
 def test_every_cell_is_trained_once_whatever_becomes_of_the_workers(machines, random, accidents):
     cluster = PretendCluster(machines, random, accidents=accidents)
     steps, workers = [], []
-    listener = Listener(on_steps=steps.append, on_workers=lambda *counts: workers.append(counts))
+
+    def hear(event: Event) -> None:
+        if event.kind == "steps":
+            steps.append(event.done)
+        elif event.kind == "workers":
+            workers.append((event.detail, event.done, event.total))
+
     executor = ClusterExecutor(cluster)
-    job = job_of(SWEEP, executor.machine, listener=listener, watch=lambda glimpse: {"early": glimpse.step})
+    job = job_of(SWEEP, executor.machine, events=hear, watch=lambda glimpse: {"early": glimpse.step})
     results = [trained for finished in executor.trained(job) for trained in finished]
     assert Counter(record.cell.key for each in results for record in each.records) == Counter(KEYS)
     assert cluster.trained == Counter(KEYS)

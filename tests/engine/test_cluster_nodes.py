@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount.engine import Listener, run_sweep
+from headcount.engine import run_sweep
+from headcount.events import Event
 from headcount.store import Outcome, Store
 
 from ..helpers.sweeps import TRAIN, swept
@@ -49,15 +50,18 @@ def test_a_sweep_survives_the_loss_of_a_node(nodes, tmp_path):
     _, leaves = nodes.add_node(num_cpus=1), nodes.add_node(num_cpus=1)
     seen: list[tuple[int, int, int]] = []
 
-    def on_workers(alive: int, done: int, buckets: int) -> None:
-        seen.append((alive, done, buckets))
+    def hear(event: Event) -> None:
+        if event.kind != "workers":
+            return
+        done = event.done
+        seen.append((event.detail, done, event.total))
         if done >= 1 and len(nodes.worker_nodes) == 2 and leaves in nodes.worker_nodes:
             nodes.remove_node(leaves, allow_graceful=False)
             nodes.add_node(num_cpus=1)
 
     with ray_executor(nodes.address) as executor:
         assert executor.machine.machines == 2
-        summary, found = stored(tmp_path / "ray", executor=executor, listener=Listener(on_workers=on_workers))
+        summary, found = stored(tmp_path / "ray", executor=executor, events=hear)
     alive, done, buckets = zip(*seen, strict=True)
     assert min(alive) <= 1, "the loss was noticed"
     assert done[-1] == buckets[-1] > done[0]

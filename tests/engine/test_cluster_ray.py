@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from headcount.cluster import ray_executor
-from headcount.engine import Listener, run_sweep
+from headcount.engine import run_sweep
 from headcount.errors import InputError
+from headcount.events import Event
 from headcount.search import Question
 from headcount.store import Outcome, Store
 from headcount.tasks import FunctionTask
@@ -97,7 +98,7 @@ def test_a_killed_worker_costs_nothing_but_time(executor, tmp_path, capfd):
         swept(killing(flag, always=False), length=[4]),
         tmp_path / "results",
         executor=executor,
-        listener=Listener(on_workers=lambda alive, *_: workers.append(alive)),
+        events=lambda event: workers.append(event.detail) if event.kind == "workers" else None,
     )
     assert not flag.exists()
     assert summary.outcomes == {Outcome.FINISHED: 4}
@@ -116,9 +117,13 @@ def test_a_bucket_that_kills_every_worker_fails_with_a_sentence(executor, tmp_pa
 
 def test_a_stop_keeps_what_is_done_and_the_same_call_goes_on(executor, tmp_path):
     sweep, stop = swept(seed=range(40)), threading.Event()
-    listener = Listener(on_workers=lambda _, done, __: stop.set() if done else None)
+
+    def stop_early(event: Event) -> None:
+        if event.kind == "workers" and event.done:
+            stop.set()
+
     with pytest.raises(KeyboardInterrupt):
-        do(sweep, tmp_path / "results", executor=executor, listener=listener, stop=stop)
+        do(sweep, tmp_path / "results", executor=executor, events=stop_early, stop=stop)
     kept = everything_in(tmp_path / "results")
     assert 0 < len(kept) < len(sweep.cells)
     assert do(sweep, tmp_path / "results", executor=executor).already_done == len(kept)

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from headcount.engine import Listener, plan_sweep, run_sweep, trainer
+from headcount.engine import plan_sweep, run_sweep, trainer
 from headcount.engine.train import program
 from headcount.errors import StoreError
 from headcount.search import Question
 from headcount.store import Outcome, Store
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.hearing import hearing
 from ..helpers.sweeps import CPU, TASK, TRAIN, class_token
 
 STEPS = replace(TRAIN, steps=8)
@@ -86,7 +87,7 @@ def test_a_child_is_the_same_alone_among_others_and_after_a_kill(folder, tmp_pat
 
     do(question, parents, killed)
     with pytest.raises(KeyboardInterrupt):
-        do(question, [child, *others], killed, listener=Listener(on_steps=on_steps))
+        do(question, [child, *others], killed, events=hearing("steps", on_steps))
     assert do(question, everyone, killed).already_done < len(everyone)
     assert (stored(killed), weights_in(killed)) == (records, weights)
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount.engine import Listener, plan_sweep, run_sweep, spec_of, trainer, versions
+from headcount.engine import plan_sweep, run_sweep, spec_of, trainer, versions
 from headcount.engine.records import checkpoint_steps, failure
 from headcount.engine.train import program
 from headcount.errors import InputError, StoreError
@@ -26,6 +26,7 @@ from headcount.store import Outcome, Store
 from headcount.tasks import FunctionTask, NearestNeighbour
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.hearing import hearing
 from ..helpers.sweeps import CPU, FARTHEST, GPU, STREAM, TASK, TRAIN, class_token, encoder, swept
 
 NEAREST = NearestNeighbour(length=4, dim=3)
@@ -100,7 +101,7 @@ def after(model_steps: int, then):
 
 def test_every_cell_is_stored_and_never_trained_again(root, trained):
     sweep, done = swept(), []
-    summary = do(sweep, root, command="the command", listener=Listener(on_steps=done.append))
+    summary = do(sweep, root, command="the command", events=hearing("steps", done.append))
     assert (summary.already_done, summary.outcomes, summary.failed) == (0, {Outcome.FINISHED: 8}, 0)
     assert summary.experiment == sweep.experiment
     assert sum(done) == 8 * TRAIN.steps == plan_sweep(sweep, machine=CPU).model_steps
@@ -230,7 +231,7 @@ def test_a_sweep_interrupted_and_continued_is_the_one_that_was_not(root, trained
     sweep, whole = make(), root.with_name("whole")
     half = len(sweep.cells) // 2
     with pytest.raises(KeyboardInterrupt):
-        do(sweep, root, listener=Listener(on_steps=after(half * TRAIN.steps, KeyboardInterrupt)))
+        do(sweep, root, events=hearing("steps", after(half * TRAIN.steps, KeyboardInterrupt)))
     kept = rows_in(root)
     assert len(kept) == half
     trained.clear()
@@ -247,11 +248,11 @@ def test_a_process_killed_in_the_middle_is_continued_to_the_same_bytes(root):
     """kill -9 while the second of two buckets trains: the first is kept, and nothing tells the two runs apart."""
     script = (
         "import os, signal, sys\n"
-        "from headcount.engine import Listener\n"
+        "from tests.helpers.hearing import hearing\n"
         "from tests.engine.test_run import do\nfrom tests.helpers.sweeps import swept\n"
         "total = []\n"
         "def on_steps(count):\n    total.append(count)\n    sum(total) > 16 and os.kill(os.getpid(), signal.SIGKILL)\n"
-        "do(swept(), sys.argv[1], command='typed', listener=Listener(on_steps=on_steps))"
+        "do(swept(), sys.argv[1], command='typed', events=hearing('steps', on_steps))"
     )
     environment = os.environ | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # as this module compiles
     folder = Path(__file__).parents[2]
@@ -276,7 +277,7 @@ def test_a_stop_that_is_set_ends_the_run_at_its_next_checkpoint(root):
         stop.set()
 
     with pytest.raises(KeyboardInterrupt):
-        do(swept(), root, listener=Listener(on_steps=on_steps), stop=stop)
+        do(swept(), root, events=hearing("steps", on_steps), stop=stop)
     assert len(done) == 1
     assert records_in(root) == {}
 

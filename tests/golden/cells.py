@@ -32,7 +32,7 @@ def keys() -> dict[str, list[str]]:
     made: dict[str, list[str]] = {}
     for name in PRESETS:
         task = find_task(name)
-        asked = Request(task=task, heads=[1, 2], lengths=[task.length], seeds=3).planned()
+        asked = Request(task=task, heads=[1, 2], lengths=[task.length], seeds=3).planned
         made[f"task {name}"] = [cell.key for cell in asked.cells][:PER_KIND]
     for way in WAYS:
         for spec, own in SIZES.items():

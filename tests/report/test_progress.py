@@ -7,7 +7,8 @@ from types import ModuleType
 import pytest
 from rich.console import Console
 
-from headcount.report.progress import NoBar, automatic_progress, bytes_progress, counted_progress, training_progress
+from headcount.events import Event
+from headcount.report.progress import Bar, automatic_progress, bytes_progress, counted_progress, terminal_bar
 
 
 class ZMQInteractiveShell:
@@ -38,11 +39,11 @@ def notebook(monkeypatch) -> list[str]:
 
 def test_a_notebook_sees_a_bar_that_grows_fills_and_ends(notebook):
     with automatic_progress() as bar:
-        bar.expect(40)
-        bar.compiled(0, 2)
-        bar.advance(10)
-        bar.expect(60, "<more>")
-        bar.advance(90)
+        bar(Event("round", total=40))
+        bar(Event("programs", done=0, total=2))
+        bar(Event("steps", done=10))
+        bar(Event("round", "<more>", total=60))
+        bar(Event("steps", done=90))
     places = [f'value="{done}" max="{total}"' for done, total in ((0, 40), (0, 40), (10, 40), (10, 100), (100, 100))]
     assert [place in text for place, text in zip(places, notebook[1:-1], strict=True)] == [True] * 5
     assert "compiling 1 of 2 programs" in notebook[2]
@@ -53,18 +54,18 @@ def test_a_notebook_sees_a_bar_that_grows_fills_and_ends(notebook):
 
 
 def test_a_bar_says_what_is_done_and_knows_the_time_left_only_while_steps_are_taken():
-    bar = NoBar()
+    bar = Bar()
     phases = []
     for tell in (
-        lambda: bar.expect(100, "12 heads"),
-        lambda: bar.compiled(0, 2),
-        lambda: bar.compiled(1, 2),
-        lambda: bar.advance(20),
-        lambda: bar.compiled(2, 2),
-        lambda: bar.expect(100, "descent to 1, 2"),
-        lambda: bar.compiled(0, 1),
-        lambda: bar.advance(80),
-        lambda: bar.stop(),
+        lambda: bar(Event("round", "12 heads", total=100)),
+        lambda: bar(Event("programs", done=0, total=2)),
+        lambda: bar(Event("programs", done=1, total=2)),
+        lambda: bar(Event("steps", done=20)),
+        lambda: bar(Event("programs", done=2, total=2)),
+        lambda: bar(Event("round", "descent to 1, 2", total=100)),
+        lambda: bar(Event("programs", done=0, total=1)),
+        lambda: bar(Event("steps", done=80)),
+        lambda: bar(Event("stop")),
     ):
         tell()
         phases.append((bar.phase, bool(bar.left)))
@@ -84,10 +85,11 @@ def test_a_bar_says_what_is_done_and_knows_the_time_left_only_while_steps_are_ta
 @pytest.mark.parametrize("width", [40, 60, 80, 160])
 def test_a_bar_is_one_line_of_whole_words(width):
     written = io.StringIO()
-    with training_progress(Console(file=written, width=width), 3_000) as bar:
-        bar.expect(1_000_000, "descent to 1, 2, 3, 4, 5, 6, 7, 8, 9, 10")
-        bar.compiled(3, 5)
-        bar.advance(100_000)
+    with terminal_bar(Console(file=written, width=width)) as bar:
+        bar(Event("round", total=3_000))
+        bar(Event("round", "descent to 1, 2, 3, 4, 5, 6, 7, 8, 9, 10", total=1_000_000))
+        bar(Event("programs", done=3, total=5))
+        bar(Event("steps", done=100_000))
         whole = " ".join(bar.words(1000)).replace(",", "").split()
     (line,) = written.getvalue().splitlines()
     words = line.translate(dict.fromkeys(map(ord, ",\u2501\u2578\u257a"))).split()
@@ -96,22 +98,22 @@ def test_a_bar_is_one_line_of_whole_words(width):
 
 
 def test_a_bar_shows_the_workers_of_a_cluster():
-    bar = NoBar()
-    bar.expect(100)
-    bar.compiled(1, 1)
-    bar.advance(50)
-    bar.working(4, 12, 40)
+    bar = Bar()
+    bar(Event("round", total=100))
+    bar(Event("programs", done=1, total=1))
+    bar(Event("steps", done=50))
+    bar(Event("workers", done=12, total=40, detail=4))
     assert "training, 4 workers, 12/40 buckets" in " ".join(bar.words(200))
     assert "worker" not in " ".join(bar.words(40))
-    bar.expect(100, "another round")
+    bar(Event("round", "another round", total=100))
     assert "12/40" not in " ".join(bar.words(200))
 
 
 @pytest.mark.parametrize(("steps", "wanted"), [(0, None), (0, True), (40, False)])
 def test_a_notebook_sees_nothing_where_nothing_is_trained_or_wanted(notebook, steps, wanted):
     with automatic_progress(wanted) as bar:
-        bar.expect(steps)
-        bar.advance(steps)
+        bar(Event("round", total=steps))
+        bar(Event("steps", done=steps))
     assert notebook == []
 
 
@@ -119,8 +121,8 @@ def test_a_notebook_sees_nothing_where_nothing_is_trained_or_wanted(notebook, st
 def test_a_file_sees_a_bar_only_where_one_is_wanted(capsys, monkeypatch, steps, wanted, shown):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     with automatic_progress(wanted) as bar:
-        bar.expect(steps)
-        bar.advance(steps)
+        bar(Event("round", total=steps))
+        bar(Event("steps", done=steps))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert ("training" in captured.err) == shown
@@ -129,9 +131,10 @@ def test_a_file_sees_a_bar_only_where_one_is_wanted(capsys, monkeypatch, steps, 
 def test_bars_count_what_is_done():
     written = io.StringIO()
     console = Console(file=written, width=120)
-    with training_progress(console, 30) as bar:
-        bar.expect(10)
-        bar.advance(40)
+    with terminal_bar(console) as bar:
+        bar(Event("round", total=30))
+        bar(Event("round", total=10))
+        bar(Event("steps", done=40))
     with counted_progress(console, "searching", 3, "pairs") as on_done:
         on_done(3)
     with bytes_progress(console) as on_bytes:
@@ -140,4 +143,4 @@ def test_bars_count_what_is_done():
     text = written.getvalue()
     assert "40/40 model-steps" in text
     assert "3/3 pairs" in text
-    assert text.count("fetching") == 2
+    assert "500/2,000 bytes" in text

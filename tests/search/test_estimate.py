@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.models.base import Elimination
-from headcount.search.estimate import heads_of
+from headcount.search.results import heads_of
 
 
 def eliminated(*distances: float) -> Elimination:

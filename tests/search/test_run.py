@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 import headcount as hc
-from headcount.api import measure_question
-from headcount.engine import Listener, RunSummary
+from headcount.engine import RunSummary
 from headcount.errors import BudgetError, InputError
+from headcount.events import Event
+from headcount.measurement import Measurement
 from headcount.search import EFFORTS, ask, effort_of
 from headcount.search.costs import costs
 from headcount.store import Outcome, Store
@@ -27,14 +28,16 @@ class Training:
     def __init__(self, ends: int | None = None, ending=lambda: None, parts: int = 2):
         self.ends, self.ending, self.parts, self.rounds, self.error = ends, ending, parts, 0, needing(4)
 
-    def run_sweep(self, sweep, store, *, command, stop, plan, listener, **_) -> RunSummary:
+    def run_sweep(self, sweep, store, *, command, stop, plan, events, on_commit, **_) -> RunSummary:
         experiment = store.begin(sweep.experiment, command)
         left = [cell for bucket in plan.buckets for cell in bucket.cells]
         ends = self.rounds == self.ends
         self.rounds += 1
         done = left[: len(left) // self.parts] if ends else left
-        store.commit([fabricated.record(cell, nmse=self.error(cell), baseline=1.0) for cell in done])
-        listener.on_steps(sum(cell.train.steps for cell in done))
+        records = [fabricated.record(cell, nmse=self.error(cell), baseline=1.0) for cell in done]
+        store.commit(records)
+        on_commit(records)
+        events(Event("steps", done=sum(cell.train.steps for cell in done)))
         if ends:
             self.ending()
             stop.set()
@@ -70,10 +73,10 @@ def trained(monkeypatch):
     return use
 
 
-def asked(root, **options):
+def asked(root, *, effort="normal", **options):
     with Store.open_for_writing(root) as store:
-        result = measure_question(a_question(), store, **options)
-        return result, store.records(), store.experiments()
+        run, ended = ask(a_question(), store, effort_of(effort), **options)
+        return Measurement.of_run(run, store, ended), store.records(), store.experiments()
 
 
 def test_a_question_stopped_in_any_round_goes_on_to_the_same_end(tmp_path, trained):
@@ -159,9 +162,15 @@ def test_an_effort_that_cannot_be_right_is_refused(tmp_path, options, what):
 def test_a_listener_hears_every_round_and_every_step(tmp_path, trained):
     trained(Training())
     rounds, steps = [], []
-    listener = Listener(on_plan=lambda why, model_steps: rounds.append(model_steps), on_steps=steps.append)
+
+    def hear(event: Event) -> None:
+        if event.kind == "round":
+            rounds.append(event.total)
+        elif event.kind == "steps":
+            steps.append(event.done)
+
     with Store.open_for_writing(tmp_path) as store:
-        ask(a_question(), store, effort_of("quick"), listener=listener)
+        ask(a_question(), store, effort_of("quick"), events=hear)
     assert sum(rounds) == sum(steps) > 0
 
 

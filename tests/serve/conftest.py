@@ -3,6 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
+from headcount.events import Event
 from headcount.serve.app import app_of
 from headcount.store import Store
 from headcount.store.live_writer import LiveWriter
@@ -35,5 +36,5 @@ def running(parent):
     """A run that goes on in a folder that was just made."""
     Store.open_for_writing(parent / "new").close()
     with LiveWriter(parent / "new", "headcount measure mine --out new") as writer:
-        writer.on_plan("12 heads", 3200)
+        writer(Event("round", "12 heads", total=3200))
         yield writer

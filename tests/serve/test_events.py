@@ -9,6 +9,7 @@ import threading
 import httpx
 import pytest
 
+from headcount.events import Event
 from headcount.serve.server import bound, server_of
 from headcount.serve.topic import Topic
 
@@ -78,7 +79,7 @@ def test_a_run_comes_to_its_viewers_event_by_event(parent, running):
             assert response.headers["content-type"].startswith("text/event-stream")
             stream = events(response)
             first(stream, "now", "compiling")
-            running.on_steps(1600)
+            running(Event("steps", done=1600))
             first(stream, "now", "1,600 of 3,200 model-steps")
             made = sweep(task="new")
             write(parent / "new", finished(made), {"headcount measure new": made})

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount.events import Event
 from headcount.serve import certificates as stored
 from headcount.serve.folders import Parent
 from headcount.serve.views import Views
@@ -75,8 +76,8 @@ def test_a_folder_that_is_served_itself_comes_first(parent):
 
 def test_a_run_is_shown_as_it_goes(client, parent, running):
     cells = sweep(steps=100).cells[:5]
-    running.on_steps(160)
-    running.on_checkpoint(cells, 50, [0.5, 0.25, 0.125, 1e308, 1e-310])
+    running(Event("steps", done=160))
+    running(Event("checkpoint", done=50, detail=(cells, [0.5, 0.25, 0.125, 1e308, 1e-310])))
     running._write()
     text = fetched(client, "/folder/new")
     assert "no answer yet" in text

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.engine import Early, Listener, shown_live
+from headcount.events import Early, Event, heard_by
 from headcount.store import LIVE_FILE, Live, read_live
 from headcount.store.live import SILENT_SECONDS, how_it_ended
 from headcount.store.live_writer import MAX_CURVES, LiveWriter
@@ -28,26 +28,25 @@ JSON = st.recursive(
 )
 
 
-def told(writer: LiveWriter) -> Listener:
-    return Listener(**{name: getattr(writer, name) for name in Listener.__dataclass_fields__})
-
-
 def test_a_run_can_be_followed(tmp_path):
     heard = []
 
-    def failing(early):
-        raise BrokenPipeError(early)
+    def failing(event):
+        if event.kind == "early":
+            raise BrokenPipeError(event)
+        if event.kind == "steps":
+            heard.append(event.done)
 
     (tmp_path / f".{LIVE_FILE}.unfinished").write_text("{")  # what a kill left
-    bar = Listener(on_steps=heard.append, on_early=failing)
-    with shown_live(tmp_path, "headcount measure mine", bar, 400) as (listener, writer):
+    with LiveWriter(tmp_path, "headcount measure mine") as writer:
+        events = heard_by(failing, writer)
         assert read_live(tmp_path).phase == "preparing"
-        listener.on_plan("4 heads", 600)
-        listener.on_programs(1, 2)
-        listener.on_steps(10)
-        listener.on_checkpoint(CELLS[:2], 50, np.array([0.5, np.nan], np.float32))
-        listener.on_early(Early(3, 8, 50, 1.0))
-        listener.on_steps(0)
+        events(Event("round", "4 heads", total=1000))
+        events(Event("programs", done=1, total=2))
+        events(Event("steps", done=10))
+        events(Event("checkpoint", done=50, detail=(CELLS[:2], np.array([0.5, np.nan], np.float32))))
+        events(Event("early", detail=Early(3, 8, 50, 1.0)))
+        events(Event("steps"))
         writer._write()
         live = read_live(tmp_path)
         assert (live.phase, live.why, live.programs, live.steps) == ("training", "4 heads", (1, 2), (10, 1000))
@@ -72,16 +71,16 @@ def test_what_ends_a_run_is_kept(tmp_path, error, ended):
 
 def test_curves_are_those_in_training_and_not_too_many(tmp_path):
     writer = LiveWriter(tmp_path)
-    writer.on_checkpoint(CELLS[:2], 100, [0.1, 0.2])
+    writer(Event("checkpoint", done=100, detail=(CELLS[:2], [0.1, 0.2])))
     assert len(writer._curves) == 2
-    writer.on_checkpoint(CELLS, 5, [0.1] * len(CELLS))
+    writer(Event("checkpoint", done=5, detail=(CELLS, [0.1] * len(CELLS))))
     assert len(writer._curves) == MAX_CURVES
     assert all(curve.points == ((5, 0.1),) for curve in writer._curves.values())
 
 
 def test_a_folder_that_cannot_be_written_does_not_disturb_the_run(tmp_path):
     with LiveWriter(tmp_path / "gone") as writer:
-        writer.on_steps(3)
+        writer(Event("steps", done=3))
     assert read_live(tmp_path / "gone") is None
 
 
@@ -99,7 +98,7 @@ def test_a_process_that_is_gone_or_silent_is_not_alive(tmp_path):
 
 def test_a_curve_of_no_steps_is_foreign(tmp_path):
     with LiveWriter(tmp_path) as writer:
-        writer.on_checkpoint(CELLS[:1], 0, [0.5])
+        writer(Event("checkpoint", done=0, detail=(CELLS[:1], [0.5])))
         writer._write()
         content = (tmp_path / LIVE_FILE).read_text()
     for steps, understood in ((1, True), (0, False)):

@@ -5,6 +5,7 @@ failed, 2 a request that cannot be right, 3 some cells failed, 4 the time given 
 130 stopped by Ctrl-C.
 """
 
+import contextlib
 import importlib
 import inspect
 import json
@@ -14,7 +15,7 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -95,29 +96,10 @@ def start(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 def main() -> NoReturn:
     """Run a command; a mistake or a failure ends in one sentence and an exit code, never in a traceback."""
-    interrupted = threading.Event()
-
-    def interrupt(number: int, frame: types.FrameType | None) -> None:
-        interrupted.set()
-        _interrupt(number, frame)
-
-    _on_interrupt(interrupt)
     with quiet_stderr():
         try:
-            with told_stdout():
-                try:
-                    app(standalone_mode=True)
-                except HeadcountError:
-                    raise
-                except (
-                    Exception,
-                    KeyboardInterrupt,
-                ):  # matplotlib makes a TypeError of an interruption
-                    if not interrupted.is_set():
-                        raise
-                    sys.exit(130)
-                finally:  # a Ctrl-C while Python ends interrupts nothing that matters, and has no message
-                    _on_interrupt(lambda *_: os._exit(130))
+            with told_stdout(), _interruptible():
+                app(standalone_mode=True)
         except HeadcountError as error:
             say(f"headcount: {error.on_command_line(_flags())}", style="red")
             sys.exit(error.exit_code)
@@ -132,18 +114,35 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """A Ctrl-C, or a polite kill, is a KeyboardInterrupt and ends in exit code 130."""
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: types.FrameType | None) -> None:
+        interrupted.set()
+        if frame is None or frame.f_code.co_name != "_xla_gc_callback":
+            raise KeyboardInterrupt
+        again = threading.Timer(0.01, os.kill, (os.getpid(), number))  # this callback would swallow the exception
+        again.daemon = True
+        again.start()
+
+    _on_interrupt(interrupt)
+    try:
+        yield
+    except HeadcountError:
+        raise
+    except (Exception, KeyboardInterrupt):  # matplotlib makes a TypeError of an interruption
+        if not interrupted.is_set():
+            raise
+        sys.exit(130)
+    finally:  # a Ctrl-C while Python ends interrupts nothing that matters, and has no message
+        _on_interrupt(lambda *_: os._exit(130))
+
+
 def _on_interrupt(handler: Callable[[int, types.FrameType | None], Any]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):  # a polite kill is a Ctrl-C
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, handler)
-
-
-def _interrupt(number: int, frame: types.FrameType | None) -> None:
-    """Raise KeyboardInterrupt; a moment later where JAX's callback of the garbage collector would swallow it."""
-    if frame is None or frame.f_code.co_name != "_xla_gc_callback":
-        raise KeyboardInterrupt
-    again = threading.Timer(0.01, os.kill, (os.getpid(), number))
-    again.daemon = True
-    again.start()
 
 
 def _flags() -> set[str]:

@@ -1,7 +1,5 @@
 """Several values in one argument: counts, numbers, windows."""
 
-from typing import Any
-
 from .._limits import MAX_COUNT, limit
 from ..errors import InputError, require
 
@@ -29,26 +27,23 @@ def counts(text: str | None, option: str) -> list[int] | None:
     return values
 
 
-def numbers(text: str | None, option: str) -> list[float] | None:
-    """`0.01,0.003` as numbers; None stays None."""
-    if text is None:
-        return None
+def one_or_counts(text: str, option: str) -> int | list[int] | None:
+    """One count as a number, several as `counts` reads them."""
+    values = counts(text, option)
+    return values[0] if values is not None and len(values) == 1 else values
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """`0.01,0.003` as numbers."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as error:
         raise InputError(f'{option} must be numbers such as 0.01,0.003, got "{text[:80]}".') from error
 
 
-def windows(text: str | None) -> list[tuple[float, float]] | None:
-    """`0:0.5,0.5:1` as pairs of fractions; None stays None."""
-    if text is None:
-        return None
+def windows(text: str, option: str) -> list[tuple[float, float]]:
+    """`0:0.5,0.5:1` as pairs of fractions."""
     try:
         return [(float(start), float(stop)) for start, stop in (part.split(":") for part in text.split(","))]
     except ValueError as error:
-        raise InputError(f'--windows must look like 0:0.5,0.5:1, got "{text[:80]}".') from error
-
-
-def given(**options: Any) -> dict[str, Any]:
-    """The options that were given."""
-    return {name: value for name, value in options.items() if value is not None}
+        raise InputError(f'{option} must look like 0:0.5,0.5:1, got "{text[:80]}".') from error

@@ -1,95 +1,82 @@
 """Standard streams that cannot be written, because a disk is full or they are closed.
 
 What is lost on stdout was asked for: that ends in a sentence and exit code 1. What is lost on stderr is a message: a
-run goes on without it. A reader that goes away (`headcount export DIR | head`) is not complained about.
+run continues without it. A reader that goes away (`headcount export DIR | head`) is not complained about.
 """
 
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any, TextIO, cast
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ..errors import HeadcountError
 
 
-class _Stream:
-    """A stream, None where it is closed, whose failures are turned into what `_failed` makes of them."""
+class _Guarded:
+    """A stream, None where it is closed; `failed` hears why something could not be written."""
 
-    def __init__(self, stream: Any):
-        self._stream = stream
+    def __init__(self, stream: Any, failed: Callable[[str], None]):
+        self._stream, self._failed = stream, failed
 
     def write(self, text: str) -> int:
-        return self._tried("write", text) or len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.write(line)
+        if self._stream is None:
+            self._failed("it is closed")
+        else:
+            self._try(lambda: self._stream.write(text))
+        return len(text)
 
     def flush(self) -> None:
-        self._tried("flush")
+        if self._stream is not None:
+            self._try(self._stream.flush)
 
-    def _tried(self, method: str, *arguments: str) -> Any:
+    def _try(self, work: Callable[[], object]) -> None:
         try:
-            if self._stream is not None:
-                return getattr(self._stream, method)(*arguments)
-            if arguments:
-                self._failed("it is closed")
-        except BrokenPipeError:
-            _discard(self._stream)
-            raise
+            work()
         except OSError as error:
             _discard(self._stream)
+            if isinstance(error, BrokenPipeError):
+                raise
             self._failed(error.strerror or str(error))
-        return None
-
-    def _failed(self, reason: str) -> None:
-        """On stderr there is nobody left to tell."""
 
     def __getattr__(self, name: str) -> Any:
-        if self._stream is None:
-            raise AttributeError(name)
         return getattr(self._stream, name)
 
 
-class _Output(_Stream):
-    def _failed(self, reason: str) -> None:
-        raise HeadcountError(
-            f"standard output cannot be written: {reason}; the result is lost there. Send it elsewhere and run the "
-            "command again; what is stored is not computed again."
-        )
-
-
 @contextlib.contextmanager
-def told_stdout() -> Iterator[None]:
-    """Within it, `HeadcountError` is raised where stdout cannot be written, at the latest at the end."""
-    before, sys.stdout = sys.stdout, cast(TextIO, _Output(sys.stdout))
+def _guarded(name: str, failed: Callable[[str], None]) -> Iterator[None]:
+    before = getattr(sys, name)
+    guarded = _Guarded(before, failed)
+    setattr(sys, name, guarded)
     try:
         try:
             yield
         finally:
             with contextlib.suppress(BrokenPipeError):
-                sys.stdout.flush()
+                guarded.flush()
     finally:
-        sys.stdout = before
+        setattr(sys, name, before)
 
 
-@contextlib.contextmanager
-def quiet_stderr() -> Iterator[None]:
+def told_stdout() -> contextlib.AbstractContextManager[None]:
+    """Within it, `HeadcountError` is raised where stdout cannot be written, at the latest at the end."""
+    return _guarded("stdout", _refuse)
+
+
+def quiet_stderr() -> contextlib.AbstractContextManager[None]:
     """Within it, what stderr does not take is lost, and nothing else is."""
-    before, sys.stderr = sys.stderr, cast(TextIO, _Stream(sys.stderr))
-    try:
-        yield
-    finally:
-        with contextlib.suppress(BrokenPipeError):
-            sys.stderr.flush()
-        sys.stderr = before
+    return _guarded("stderr", lambda reason: None)
+
+
+def _refuse(reason: str) -> None:
+    raise HeadcountError(
+        f"standard output cannot be written: {reason}; the result is lost there. Send it elsewhere and run the "
+        "command again; what is stored is not computed again."
+    )
 
 
 def _discard(stream: Any) -> None:
     """Send what is still in the stream's buffer nowhere: at its exit Python would try, and complain, once more."""
-    if stream is None:
-        return
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -11,13 +11,13 @@ from rich.table import Table
 
 from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
-from ..api import shown_by
 from ..backends import kernels_here
 from ..engine import check_where
 from ..engine.sweep import task_key
 from ..errors import StoreError, require
+from ..events import Event, heard_by
 from ..registry import FolderCheck, check_of, has_cells
-from ..report.progress import training_progress
+from ..report.progress import terminal_bar
 from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
@@ -79,14 +79,15 @@ def verify(
     try:
         with (
             training_on(on, workers) as executor,
-            training_progress(messages, steps) as bar,
-            stop_on_signals(bar.stop) as stop,
+            terminal_bar(messages) as bar,
+            stop_on_signals(lambda: bar(Event("stop"))) as stop,
         ):
+            bar(Event("round", total=steps))
             rechecks = checks.verify(
                 records,
                 chosen,
                 lambda spec: tasks[task_key(spec)],
-                listener=shown_by(bar),
+                events=heard_by(bar),
                 weights_of=weights_of,
                 stop=stop,
                 executor=executor,

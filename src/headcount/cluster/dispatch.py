@@ -20,6 +20,7 @@ from ..engine.plan import Fit
 from ..engine.records import failure
 from ..engine.trainer import Trained
 from ..errors import HeadcountError
+from ..events import Event as RunEvent
 from ..store.weights import Weights
 from .queue import BucketQueue, Seat, Ticket
 from .worker import Checkpoint, Errand, Finished, News, Ready, Seen
@@ -155,7 +156,7 @@ class Dispatch:
     def __init__(self, cluster: Cluster, queue: BucketQueue, job: Job, number: int):
         self._cluster, self._queue, self._job, self._number = cluster, queue, job, number
         self._seen: dict[str, dict[str, Any]] = {}
-        self._shown: tuple[int, int, int] | None = None
+        self._shown: RunEvent | None = None
         self._finished: list[Trained] = []
         self._events = deque[Event]()  # heard, but for an error in one of them not looked at yet
 
@@ -304,7 +305,7 @@ class Dispatch:
                 case Ready():
                     self._queue.compiled(each.ticket)
                     ready = len(self._queue.ready)
-                    self._job.listener.on_programs(ready, max(self._job.programs, ready))
+                    self._job.events(RunEvent("programs", done=ready, total=max(self._job.programs, ready)))
                 case Checkpoint(_, step, errors):
                     self._tell_step(ticket, step, errors)
                 case Seen(_, glimpse):
@@ -316,9 +317,9 @@ class Dispatch:
         cells = ticket.bucket.cells
         if step <= ticket.step:
             return
-        self._job.listener.on_steps((step - ticket.step) * len(cells))
+        self._job.events(RunEvent("steps", done=(step - ticket.step) * len(cells)))
         if errors is not None and len(errors) == len(cells):  # not those of a half, where memory ran out
-            self._job.listener.on_checkpoint(cells, step, errors)
+            self._job.events(RunEvent("checkpoint", done=step, detail=(cells, errors)))
         ticket.step = step
 
     def _with_seen(self, trained: Trained) -> Trained:
@@ -332,7 +333,7 @@ class Dispatch:
         return replace(trained, records=records)
 
     def _show(self) -> None:
-        now = len(self._cluster.seats()), self._queue.done, self._queue.total
+        now = RunEvent("workers", done=self._queue.done, total=self._queue.total, detail=len(self._cluster.seats()))
         if now != self._shown:
             self._shown = now
-            self._job.listener.on_workers(*now)
+            self._job.events(now)

@@ -21,10 +21,10 @@ from .._cache import keep_compiled_programs, keep_programs_in
 from ..engine.buckets import Bucket
 from ..engine.data import PreparedData, PreparedExamples
 from ..engine.hardware import Hardware, hardware
-from ..engine.listener import Listener
 from ..engine.records import versions
 from ..engine.trainer import BucketTrainer, Glimpse, StopRequested, Trained
 from ..errors import HeadcountError, InputError, require
+from ..events import Event
 from ..models import AbstractSpec
 from ..store import TrainSpec
 from ..store.weights import Weights
@@ -144,7 +144,7 @@ class Worker:
             self._tasks.by_key,
             self._machine,
             threading.Event(),
-            Listener(on_programs=self._tell_ready, on_checkpoint=self._tell_checkpoint),
+            self._hear,
             programs=0,
             weights_of=self._parent,
             examples=self._tasks,
@@ -206,11 +206,11 @@ class Worker:
         with self._lock:
             self._news.append(news)
 
-    def _tell_ready(self, ready: int, needed: int) -> None:
-        self._tell(Ready(self._here.errand.ticket))
-
-    def _tell_checkpoint(self, cells: Any, step: int, errors: Float[np.ndarray, " cells"]) -> None:
-        self._tell(Checkpoint(self._here.errand.ticket, step, np.array(errors)))
+    def _hear(self, event: Event) -> None:
+        if event.kind == "programs":
+            self._tell(Ready(self._here.errand.ticket))
+        elif event.kind == "checkpoint":
+            self._tell(Checkpoint(self._here.errand.ticket, event.done, np.array(event.detail[1])))
 
     def _tell_seen(self, glimpse: Glimpse) -> dict[str, Any]:
         self._tell(Seen(self._here.errand.ticket, glimpse))

@@ -3,7 +3,6 @@
 from .buckets import spec_of
 from .executors import Executor, Threads
 from .hardware import Hardware, hardware
-from .listener import Early, Listener, shown_live
 from .plan import Plan, plan_sweep
 from .records import versions
 from .run import RunSummary, run_sweep
@@ -14,10 +13,8 @@ __all__ = [
     "HEADS_QUESTION",
     "MAP_QUESTION",
     "RANK_QUESTION",
-    "Early",
     "Executor",
     "Hardware",
-    "Listener",
     "Plan",
     "RunSummary",
     "Sweep",
@@ -28,7 +25,6 @@ __all__ = [
     "joined",
     "plan_sweep",
     "run_sweep",
-    "shown_live",
     "spec_of",
     "sweep",
     "versions",

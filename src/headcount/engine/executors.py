@@ -10,12 +10,12 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+from ..events import Events
 from ..store.weights import Weights
 from ..tasks import AbstractTask
 from .buckets import Bucket, Shape
 from .data import PreparedData, PreparedExamples
 from .hardware import Hardware, hardware
-from .listener import Listener
 from .trainer import BucketTrainer, StopRequested, Trained, Watch
 
 POLL_SECONDS = 0.25
@@ -32,7 +32,7 @@ class Job:
         weights_of: Gives the trained weights of a cell's parent by its key.
         examples: Data that are prepared already, or will be.
         watch: See `run_sweep`.
-        listener: Who is told how it goes.
+        events: Hears how it goes.
         stop: When it is set, workers end at their next checkpoint.
     """
 
@@ -42,7 +42,7 @@ class Job:
     weights_of: Callable[[str], Weights]
     examples: PreparedExamples
     watch: Watch | None
-    listener: Listener
+    events: Events
     stop: threading.Event
 
     def data_for(self, shape: Shape) -> PreparedData:
@@ -98,7 +98,7 @@ class Threads(Executor):
             job.tasks,
             self.machine,
             job.stop,
-            job.listener,
+            job.events,
             programs=job.programs,
             weights_of=job.weights_of,
             watch=job.watch,

@@ -5,16 +5,16 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .._compile import let_go_of_programs
 from ..backends import say_once
-from ..store import Experiment, Outcome, Store
+from ..events import Event, Events, quiet
+from ..store import Experiment, Outcome, Record, Store
 from ..store.weights import Weights
 from .data import PreparedExamples
 from .executors import Executor, Job, Threads
-from .listener import Listener
 from .plan import Plan, plan_sweep
 from .sweep import Sweep
 from .trainer import Trained, Watch
@@ -51,13 +51,14 @@ def run_sweep(
     store: Store,
     *,
     command: str = "",
-    listener: Listener | None = None,
+    events: Events = quiet,
     plan: Plan | None = None,
     stop: threading.Event | None = None,
     watch: Watch | None = None,
     weights_of: Callable[[str], Weights] | None = None,
     examples: PreparedExamples | None = None,
     executor: Executor | None = None,
+    on_commit: Callable[[Sequence[Record]], object] = lambda records: None,
 ) -> RunSummary:
     """Train every cell of a sweep that the store does not hold yet.
 
@@ -65,7 +66,7 @@ def run_sweep(
         sweep: What to train, made by `sweep`.
         store: An open results folder: `Store.open_for_writing(folder)`.
         command: What was typed, to be shown by `headcount status`.
-        listener: Who is told how it goes.
+        events: Hears how it goes.
         plan: The plan, where it was made before.
         stop: When it is set, or at a KeyboardInterrupt, the workers end at their next checkpoint, what they finished
             is committed, and KeyboardInterrupt is raised.
@@ -74,6 +75,7 @@ def run_sweep(
         weights_of: Gives the trained weights of a cell's parent by its key; those of the store where None.
         examples: Data that several runs share.
         executor: Where buckets are trained; threads of this process where None.
+        on_commit: Called with the records of every commit.
 
     Returns:
         How many cells were there already, how many were trained, and how those came out.
@@ -109,7 +111,7 @@ def run_sweep(
         weights_of=weights_of or store.weights,
         examples=PreparedExamples() if examples is None else examples,
         watch=watch,
-        listener=listener or Listener(),
+        events=events,
         stop=stop or threading.Event(),
     )
     for bucket in plan.buckets[:1]:
@@ -121,7 +123,7 @@ def run_sweep(
             f'other code; results of this one are under "{experiment.name}".'
         )
     if plan.buckets:
-        job.listener.on_programs(0, plan.programs)
+        events(Event("programs", total=plan.programs))
 
     waiting: deque[Trained] = deque()
 
@@ -134,6 +136,7 @@ def run_sweep(
                 waiting.popleft()
             for record in records:
                 outcomes[record.outcome] = outcomes.get(record.outcome, 0) + 1
+            on_commit(records)
 
     with contextlib.closing(executor.trained(job)) as results:
         try:

@@ -16,6 +16,7 @@ import numpy as np
 from .._choices import Backend
 from ..backends import say_once
 from ..errors import HeadcountError, StoreError
+from ..events import Event, Events
 from ..models import AbstractModel, from_arrays
 from ..store import Cell, Outcome, Record
 from ..store.weights import Weights
@@ -23,7 +24,6 @@ from ..tasks import AbstractObjective, AbstractTask
 from .buckets import Bucket, ProgramShape, Shape, parent_spec, spec_of
 from .data import BucketData, PreparedData, PreparedExamples, RawExamples
 from .hardware import Hardware, Sizes
-from .listener import Listener
 from .plan import sizes_of
 from .records import checkpoint_steps, failure, provenance, record_of
 from .together import Together
@@ -77,14 +77,14 @@ class BucketTrainer:
         tasks: Mapping[str, AbstractTask],
         machine: Hardware,
         stop: threading.Event,
-        listener: Listener,
+        events: Events,
         *,
         programs: int,
         weights_of: Callable[[str], Weights],
         watch: Watch | None = None,
         examples: PreparedExamples | None = None,
     ):
-        self.tasks, self.machine, self.stop, self.listener = tasks, machine, stop, listener
+        self.tasks, self.machine, self.stop, self.events = tasks, machine, stop, events
         self.programs, self._ready = programs, set[tuple]()
         self.weights_of, self.watch = weights_of, watch
         self.examples = PreparedExamples() if examples is None else examples
@@ -171,8 +171,8 @@ class BucketTrainer:
                 states, measured, took = advance(states, members, now - before)
                 seconds += took
                 curves.append(np.asarray(measured.validation[error]))
-                self.listener.on_steps((now - before) * len(bucket.cells))
-                self.listener.on_checkpoint(bucket.cells, now, curves[-1][: len(bucket.cells)])
+                self.events(Event("steps", done=(now - before) * len(bucket.cells)))
+                self.events(Event("checkpoint", done=now, detail=(bucket.cells, curves[-1][: len(bucket.cells)])))
                 if len(curves) == WATCHED_AT + 1:
                     seen = self._look(bucket, states, now, prepared, float(curves[-1][0]))
         # Not while holding the device: compiling this, too, is done while another bucket trains.
@@ -211,7 +211,7 @@ class BucketTrainer:
     def _tell_ready(self, compiled_for: tuple) -> None:
         with self._lock:
             self._ready.add(compiled_for)
-            self.listener.on_programs(len(self._ready), max(self.programs, len(self._ready)))
+            self.events(Event("programs", done=len(self._ready), total=max(self.programs, len(self._ready))))
 
     def _parent(self, cell: Cell, prepared: PreparedData) -> AbstractModel:
         """The trained model that a cell starts from, in standard units and without the heads that are removed."""

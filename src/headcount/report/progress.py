@@ -1,92 +1,76 @@
-"""A progress bar with time left, on stderr."""
+"""One progress bar with time left: on stderr in a terminal, below the cell in a notebook."""
 
 import contextlib
 import html
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ..events import Event, Events, heard_by, quiet
 from .render.words import spoken_time
 
 MIN_BAR, MAX_BAR = 8, 40
 """Columns of a bar."""
 NOTEBOOK_COLUMNS = 100
 
-SLOW = 24 * 3600.0
-"""Seconds over which the speed of counted things is averaged: one of them can take minutes."""
 
+class Bar:
+    """How far something is, in words and as a share. It hears events, and calls `draw` after each that changes it.
 
-class StepBar(ABC):
-    """A bar of model-steps, and what is being done: preparing data, compiling, training, stopping.
-
-    Worker threads may call it. Time left is known from the first steps on, and never before.
+    Time left is known from the first steps on, and never before: compiling says nothing about it.
     """
 
-    def __init__(self):
+    def __init__(self, draw: Callable[["Bar"], None] = lambda bar: None):
         self.total = self.done = 0
-        self.why = ""
+        self.why, self.activity, self.unit = "", "", "model-steps"
         self.programs: tuple[int, int] | None = None
-        self.workers = 0
-        self.buckets: tuple[int, int] | None = None
+        self.crew = ""
         self.stepping = self.stopping = False
         self.began = time.monotonic()
         self.first_ready: float | None = None
+        self._draw = draw
 
-    def expect(self, model_steps: int, why: str = "") -> None:
-        """Add a round of so many model-steps; `why` says what it is for."""
-        self.total += model_steps
-        self.why, self.programs, self.buckets, self.stepping = why, None, None, False
-        self.draw()
+    def __call__(self, event: Event) -> None:
+        match event.kind:
+            case "round":
+                self.total += event.total or 0
+                self.why, self.programs, self.crew, self.stepping = event.words, None, "", False
+            case "programs":
+                self.programs = event.done, event.total or 0
+                self.first_ready = self.first_ready or (time.monotonic() if event.done else None)
+            case "steps":
+                self._step(self.done + event.done)
+            case "workers":
+                self.crew = f"{event.detail} worker{'s' * (event.detail != 1)}, {event.done}/{event.total} buckets"
+            case "count":
+                self.activity, self.unit, self.total = event.words, event.detail, event.total or 0
+                self._step(self.done + event.done)
+            case "bytes":
+                self.activity, self.unit, self.total = event.words, "bytes", event.total or 0
+                self._step(event.done)
+            case "stop":
+                self.stopping = True
+            case _:
+                return
+        self._draw(self)
 
-    def compiled(self, ready: int, needed: int) -> None:
-        """So many of the programs that this round needs are ready."""
-        self.programs = ready, needed
-        if ready and self.first_ready is None:
-            self.first_ready = time.monotonic()
-        self.draw()
-
-    def advance(self, model_steps: int) -> None:
-        """So many model-steps more are done."""
-        self.done += model_steps
-        self.stepping = True
-        if self.first_ready is None:
-            self.first_ready = self.began
-        self.draw()
-
-    def working(self, workers: int, done: int, buckets: int) -> None:
-        """So many workers of a cluster are there, and so many of this round's buckets are trained."""
-        self.workers, self.buckets = workers, (done, buckets)
-        self.draw()
-
-    def stop(self) -> None:
-        """Show that it was asked to stop."""
-        self.stopping = True
-        self.draw()
+    def _step(self, done: int) -> None:
+        if done < self.done:  # the next file
+            self.began = self.first_ready = time.monotonic()
+        self.done, self.stepping = done, done > 0
+        self.first_ready = self.first_ready or self.began
 
     @property
     def phase(self) -> str:
         """What is being done."""
-        if self.stopping:
-            return "stopping"
+        if self.stopping or self.activity:
+            return "stopping" if self.stopping else self.activity
         if self.programs is None:
             return "training" if self.stepping else "preparing data"
         ready, needed = self.programs
@@ -96,20 +80,13 @@ class StepBar(ABC):
         return f"training, compiling {which}" if self.stepping else f"compiling {which}"
 
     @property
-    def crew(self) -> str:
-        """The workers of a cluster and what they have done; empty where threads train, and while it stops."""
-        if self.buckets is None or self.stopping:
-            return ""
-        return f"{self.workers} worker{'s' * (self.workers != 1)}, {self.buckets[0]}/{self.buckets[1]} buckets"
-
-    @property
     def share(self) -> float:
-        """How much of the model-steps that are expected so far is done."""
+        """How much of what is expected so far is done."""
         return self.done / max(1, self.total, self.done)
 
     @property
     def left(self) -> str:
-        """Time left for the steps that are expected so far, in words; empty while it is unknown."""
+        """Time left for what is expected so far, in words; empty while it is unknown."""
         if self.stopping or self.first_ready is None or not self.stepping or self.share == 1:
             return ""
         seconds = (time.monotonic() - self.first_ready) * (1 - self.share) / self.share
@@ -118,8 +95,9 @@ class StepBar(ABC):
     def words(self, width: int) -> tuple[str, str]:
         """What stands before and after the bar, so much of it as leaves room for a bar in `width` columns."""
         percent, so_far = f"{self.share:.0%}", f"{spoken_time(time.monotonic() - self.began)} so far"
-        steps = f"{self.done:,}/{max(self.total, self.done):,} model-steps"
-        phase, short = ", ".join(filter(None, [self.phase, self.crew])), self.phase.removeprefix("training, ")
+        steps = f"{self.done:,}/{max(self.total, self.done):,} {self.unit}"
+        crew = "" if self.stopping else self.crew
+        phase, short = ", ".join(filter(None, [self.phase, crew])), self.phase.removeprefix("training, ")
         before = f"{phase} ({self.why})" if self.why else phase
         brief = self.left.removesuffix(" of this round")
         choices = (
@@ -134,96 +112,70 @@ class StepBar(ABC):
         lines = [(start, ", ".join(filter(None, parts))) for start, parts in choices]
         return next((line for line in lines if sum(map(len, line)) + 2 + MIN_BAR <= width), lines[-1])
 
-    @abstractmethod
-    def draw(self) -> None:
-        """Show how far it is."""
-
-
-class NoBar(StepBar):
-    def draw(self) -> None:
-        pass
-
-
-class TerminalBar(StepBar):
-    """A bar of rich, shown from the first step that is expected."""
-
-    def __init__(self, console: Console):
-        super().__init__()
-        self.progress = Progress(_BarLine(self, console), console=console)
-        self.bar: TaskID | None = None
-
-    def draw(self) -> None:
-        if self.bar is None and self.total:
-            self.progress.start()
-            self.bar = self.progress.add_task("", total=None)
-
-
-class _BarLine(ProgressColumn):
-    """One line that fits: words, a bar, words."""
-
-    def __init__(self, bar: StepBar, console: Console):
-        super().__init__()
-        self.bar, self.console = bar, console
-
-    def render(self, task: Task) -> RenderableType:
-        before, after = self.bar.words(self.console.width)
-        width = max(1, min(MAX_BAR, self.console.width - len(before) - len(after) - 2))
+    def line(self, width: int) -> RenderableType:
+        """One line of a terminal: words, a bar, words."""
+        before, after = self.words(width)
+        columns = max(1, min(MAX_BAR, width - len(before) - len(after) - 2))
         grid = Table.grid(padding=(0, 1))
         for _ in range(3):
             grid.add_column(no_wrap=True)
-        grid.add_row(Text(before), ProgressBar(total=1.0, completed=self.bar.share, width=width), Text(after))
+        grid.add_row(Text(before), ProgressBar(total=1.0, completed=self.share, width=columns), Text(after))
         return grid
 
 
-class NotebookBar(StepBar):
-    """A bar that redraws itself below the cell, shown from the first step that is expected."""
-
-    def __init__(self):
-        super().__init__()
-        from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
-
-        self.html, self.display = HTML, display
-        self.handle = None
-
-    def draw(self) -> None:
-        if self.handle is None and self.total:
-            self.handle = self.display(self.html("training"), display_id=True)
-        if self.handle is not None:
-            before, after = self.words(NOTEBOOK_COLUMNS)
-            bar = f'<progress value="{self.done}" max="{max(self.total, self.done)}"></progress>'
-            self.handle.update(self.html(f"{html.escape(before)} {bar} {after}"))
-
-    def end(self) -> None:
-        """Say how long it took, where anything was shown."""
-        if self.handle is not None:
-            self.handle.update(self.html(f"{self.done:,} model-steps in {time.monotonic() - self.began:.0f} s"))
-
-
 @contextlib.contextmanager
-def training_progress(console: Console, model_steps: int = 0) -> Iterator[StepBar]:
-    """A bar in a terminal, which expects so many model-steps; it appears when there are any to do."""
-    bar = TerminalBar(console)
-    bar.expect(model_steps)
+def terminal_bar(console: Console) -> Iterator[Bar]:
+    """A bar in a terminal; it appears when there is anything to do."""
+    bar = Bar(lambda bar: live.start() if bar.total or bar.done else None)
+    live = Live(get_renderable=lambda: bar.line(console.width), console=console, refresh_per_second=10)
     try:
         yield bar
     finally:
-        bar.progress.stop()
+        shown = live.is_started
+        live.stop()
+        if shown and not console.is_interactive:
+            console.print()  # the last line is left open in a file
 
 
 @contextlib.contextmanager
-def automatic_progress(wanted: bool | None = None) -> Iterator[StepBar]:
-    """A progress bar in a terminal or a notebook, and none where output goes to a file; `wanted` decides otherwise."""
-    console = Console(stderr=True)
-    if wanted is False or not (wanted or _in_notebook() or console.is_terminal):
-        yield NoBar()
-    elif _in_notebook():
-        bar = NotebookBar()
-        yield bar
+def notebook_bar() -> Iterator[Bar]:
+    """A bar that redraws itself below the cell; it appears when there is anything to do."""
+    from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
+
+    handle = None
+
+    def draw(bar: Bar) -> None:
+        nonlocal handle
+        if handle is None and bar.total:
+            handle = display(HTML("training"), display_id=True)
+        if handle is not None:
+            before, after = bar.words(NOTEBOOK_COLUMNS)
+            progress = f'<progress value="{bar.done}" max="{max(bar.total, bar.done)}"></progress>'
+            handle.update(HTML(f"{html.escape(before)} {progress} {after}"))
+
+    bar = Bar(draw)
+    yield bar
+    if handle is not None:
         with contextlib.suppress(Exception):  # a front end that is gone; the results are there
-            bar.end()
-    else:
-        with training_progress(console) as bar:
-            yield bar
+            handle.update(HTML(f"{bar.done:,} model-steps in {time.monotonic() - bar.began:.0f} s"))
+
+
+def log(event: Event) -> None:
+    """Print the words of notes on stderr."""
+    if event.kind == "note":
+        print(event.words, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def automatic_progress(wanted: bool | None = None) -> Iterator[Events]:
+    """A bar and notes in a terminal or a notebook, none where output goes to a file; `wanted` decides otherwise."""
+    console = Console(stderr=True)
+    in_notebook = _in_notebook()
+    if wanted is False or not (wanted or in_notebook or console.is_terminal):
+        yield quiet
+        return
+    with notebook_bar() if in_notebook else terminal_bar(console) as bar:
+        yield heard_by(bar, log)
 
 
 def _in_notebook() -> bool:
@@ -235,34 +187,13 @@ def _in_notebook() -> bool:
 @contextlib.contextmanager
 def counted_progress(console: Console, what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """A bar of `total` things; yields the function to call with every number of them done."""
-    with Progress(*_columns(what, unit), console=console, speed_estimate_period=SLOW) as progress:
-        bar = progress.add_task("", total=total)
-        progress.advance(bar, 0)  # time left is known from the first one on
-        yield lambda count: progress.advance(bar, count)
+    with terminal_bar(console) as bar:
+        bar(Event("count", what, 0, total, unit))
+        yield lambda count: bar(Event("count", what, count, total, unit))
 
 
 @contextlib.contextmanager
 def bytes_progress(console: Console) -> Iterator[Callable[[int, int | None], None]]:
     """Yields the function to call with the bytes that have come of a file and how many it has; a bar from the first."""
-    columns = (TextColumn("fetching"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress:
-        bars: list[TaskID] = []
-
-        def on_bytes(done: int, total: int | None) -> None:
-            if not bars or progress.tasks[bars[-1]].completed > done:  # fewer than before: the next file
-                bars.append(progress.add_task("", total=total))
-            progress.update(bars[-1], completed=done, total=total)
-
-        yield on_bytes
-
-
-def _columns(what: str, unit: str) -> tuple[ProgressColumn, ...]:
-    return (
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(f"{unit}, left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-        TextColumn("so far"),
-        TimeElapsedColumn(),
-    )
+    with terminal_bar(console) as bar:
+        yield lambda done, total: bar(Event("bytes", "fetching", done, total))

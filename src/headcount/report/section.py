@@ -199,17 +199,22 @@ def experiment_section(
     *,
     folder: str = "",
     command: str = "",
+    table: ErrorTable | None = None,
+    found: Answer | None = None,
 ) -> Section:
     """The section of a user's own experiment with at least one record.
 
     Arguments: `attachments` are those of the store; `folder` and the last `command` of the experiment are for the next
-    steps, and empty where they are not known. Raises StoreError where an attachment is not what was stored.
+    steps, and empty where they are not known; `table` and `found` are its errors and answer, where they are computed
+    already. Raises StoreError where an attachment is not what was stored.
     """
     records = experiment.own(records)
+    table = error_table(experiment, records) if table is None else table
+    found = answer(table) if found is None else found
     try:
-        return _section(experiment, records, attachments, folder, command)
+        return _section(experiment, records, attachments, folder, command, table, found)
     except UNREADABLE as error:
-        _section(experiment, records, {}, folder, command)  # raises where the attachments are not at fault
+        _section(experiment, records, {}, folder, command, table, found)  # raises where they are not at fault
         raise StoreError(
             f"what {folder or 'the results folder'} holds beside the models of {experiment.name} "
             f"({', '.join(attachments)}) cannot be read: {reason_of(error)}. {RESTORE}"
@@ -217,10 +222,14 @@ def experiment_section(
 
 
 def _section(
-    experiment: Experiment, records: Sequence[Record], attachments: Mapping[str, Any], folder: str, command: str
+    experiment: Experiment,
+    records: Sequence[Record],
+    attachments: Mapping[str, Any],
+    folder: str,
+    command: str,
+    table: ErrorTable,
+    found: Answer,
 ) -> Section:
-    table = error_table(experiment, records)
-    found = answer(table)
     stored = attachments.get("baselines", ())
     beside, examples = baselines_of(table, stored), validation_examples(stored)
     effort, longest = attachments.get("effort", {}), at_longest(experiment, records, table)

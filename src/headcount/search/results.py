@@ -3,15 +3,21 @@
 import itertools
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
 from ..answer import Answer, answer, error_table
 from ..answer.signals import SOLVED, has_learned
 from ..models.base import Elimination
 from ..store import Cell, Outcome, Record
-from .estimate import heads_of
 from .question import Question
 
 NEVER_STUCK = 1e-3
 """A model of at most this error did not get stuck, however small the best one's is."""
+
+NEGLIGIBLE = 3e-3
+"""Changes of the answers below this share of their variance count as this: no jump among them means anything."""
+LARGE = 0.5
+"""A jump is large if it is this share of the largest, in decades: a first head may know almost everything."""
 
 
 class Results:
@@ -141,3 +147,15 @@ class Results:
             for record in self._finished()
             if record.cell.train.data_seed == seed and heads in (None, record.cell.model["heads"])
         ]
+
+
+def heads_of(elimination: Elimination) -> int:
+    """How many heads a task looks like it needs, from the elimination of the heads of a model with more than enough.
+
+    As long as heads repeat each other the answers hardly change; when D are left, the next removal changes them by what
+    that head alone knew. The estimate is the number of heads before the first large jump of the change. Without any
+    head the answers are constant: a change of 1.
+    """
+    changes = np.array([0.0, *elimination.distances, 1.0])
+    jumps = np.diff(np.log(np.maximum(changes, NEGLIGIBLE)))
+    return len(changes) - 1 - int(np.argmax(jumps >= LARGE * jumps.max()))

@@ -1,53 +1,32 @@
 """Ask a question until it is settled, or until its time is up."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Literal
 
+from ..answer import count_of_heads
 from ..answer.signals import has_learned
-from ..engine import Early, Executor, Listener, RunSummary, Threads, plan_sweep, run_sweep, spec_of
+from ..engine import Executor, RunSummary, Threads, plan_sweep, run_sweep, spec_of
 from ..engine.baselines import attach_baselines, attach_notes
 from ..engine.data import PreparedExamples
 from ..engine.trainer import Glimpse
+from ..errors import BudgetError
+from ..events import Early, Event, Events, quiet
 from ..models import from_arrays
 from ..models.base import Elimination
 from ..store import Cell, Outcome, Record, Store
-from .estimate import heads_of
 from .levels import EFFORTS, Effort
 from .question import Question
-from .results import Results
+from .results import Results, heads_of
 from .rounds import rounds
 
 Ended = Literal["settled", "rounds", "budget"]
 """Nothing is missing at the answer; something still was after the last round; or the time was up."""
 MIN_EARLY_HEADS = 4
 """A model of fewer heads than this says little about how many are needed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """How asking went: the sum of all rounds, what ended it, and whether there was time to begin."""
-
-    run: RunSummary
-    ended: Ended
-    begun: bool
-
-
-@dataclass
-class _Sum:
-    already_done: int = 0
-    outcomes: dict[Outcome, int] = field(default_factory=dict)
-
-    def count(self, records: Iterable[Record]) -> None:
-        for record in records:
-            self.outcomes[record.outcome] = self.outcomes.get(record.outcome, 0) + 1
-
-    def add(self, run: RunSummary) -> None:
-        self.already_done += run.already_done
-        for outcome, count in run.outcomes.items():
-            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
 
 
 def ask(
@@ -57,10 +36,10 @@ def ask(
     *,
     minutes: float | None = None,
     command: str = "",
-    listener: Listener | None = None,
+    events: Events = quiet,
     stop: threading.Event | None = None,
     executor: Executor | None = None,
-) -> Asked:
+) -> tuple[RunSummary, Ended]:
     """Train round after round into the store.
 
     Args:
@@ -69,74 +48,87 @@ def ask(
         effort: How much is tried.
         minutes: When they are over, training ends at its next checkpoint and what has finished counts.
         command: What was typed.
-        listener: Who is told how it goes.
+        events: Hears how it goes.
         stop: Ends the run when it is set; KeyboardInterrupt is raised, as by `run_sweep`.
         executor: Where models are trained; threads of this process where None.
 
+    Returns:
+        The sum of all rounds, and why it ended.
+
     Raises:
+        BudgetError: If the minutes were over before anything was trained.
         InputError: If the task cannot be learned from, or needs more memory than there is where it is to be trained.
         StoreError: If the folder cannot be written, or a parent's weights cannot be read.
     """
-    listener, began = listener or Listener(), time.monotonic()
-    examples, total = PreparedExamples(), _Sum()
-    executor = executor or Threads()
+    began, executor = time.monotonic(), executor or Threads()
+    examples, already_done, outcomes = PreparedExamples(), 0, Counter[Outcome]()
+    records = {record.cell.key: record for record in store.records()}
     results = Results(question, lambda cell: _elimination(cell, question, store, examples))
-    budget = _Budget(minutes, stop or threading.Event())
+    stop = stop or threading.Event()
     ended: Ended = "settled"
     experiment = None
     for stored in store.experiments():
         if stored.identity == question.experiment.identity:
             question.taken |= {place: key for key, place in stored.places.items()}
-    with budget:
+    with _budget(minutes, stop) as over:
         for each in rounds(question, effort, results):
-            if budget.over:
+            if over.is_set():
                 ended = "budget"
                 break
             if not each.cells:
                 continue
             sweep = question.sweep_of(each.cells)
-            plan = plan_sweep(sweep, store.settled_keys(), executor.machine)
+            settled = {key for key, record in records.items() if record.outcome is not Outcome.FAILED}
+            plan = plan_sweep(sweep, settled, executor.machine)
             plan.require_trainable()  # before its data are drawn
-            listener.on_plan(each.why, plan.model_steps)
+            events(Event("round", each.why, total=plan.model_steps))
             if experiment is None:  # what stops from here on is known to have been asked with an effort
                 spec = question.model(question.heads[-1])
                 examples.of(question.task, question.lengths[0], spec, question.train)  # refused before it is stored
                 _attach_effort(store, store.begin(sweep.experiment, command).name, effort, ended="")
+            committed: list[Record] = []
             try:
                 run = run_sweep(
                     sweep,
                     store,
                     command=command,
-                    listener=listener,
+                    events=events,
                     plan=plan,
-                    stop=budget.stop,
-                    watch=lambda glimpse: _early(glimpse, question, listener, began),
+                    stop=stop,
+                    watch=lambda glimpse: _early(glimpse, question, events, began),
                     examples=examples,
                     executor=executor,
+                    on_commit=committed.extend,
                 )
+                experiment, already_done = run.experiment, already_done + run.already_done
             except KeyboardInterrupt:
-                if not budget.over:
+                if not over.is_set():
                     raise
                 ended, experiment = "budget", store.begin(sweep.experiment, command)
-                total.count(sweep.experiment.own(store.records()))
-                break
-            total.add(run)
-            experiment = run.experiment
+            outcomes.update(record.outcome for record in committed)
+            records |= {record.cell.key: record for record in committed}
             _attach_beside(store, experiment.name, question)
-            results.add(sweep.experiment.own(store.records()))
+            if ended == "budget":
+                break
+            results.add(records[cell.key] for cell in sweep.cells)
+    if experiment is None:
+        raise _too_short(minutes)
     if ended == "settled" and not results.at_rest:
         ended = "rounds"
-    if experiment is not None:
-        _attach_beside(store, experiment.name, question)
-        _attach_effort(store, experiment.name, effort, ended=ended)
+    _attach_effort(store, experiment.name, effort, ended=ended)
+    if ended == "budget" and not records.keys() & set(question.taken.values()):
+        raise _too_short(minutes)
     seconds = time.monotonic() - began
-    summary = RunSummary(
-        experiment=experiment or question.experiment,
-        already_done=total.already_done,
-        outcomes=total.outcomes,
-        seconds=seconds,
+    summary = RunSummary(experiment=experiment, already_done=already_done, outcomes=dict(outcomes), seconds=seconds)
+    return summary, ended
+
+
+def _too_short(minutes: float | None) -> BudgetError:
+    return BudgetError(
+        f"minutes {minutes:g} is too short: no model was trained. Give more, or ask for fewer lengths or steps.",
+        what="minutes",
+        given=minutes,
     )
-    return Asked(run=summary, ended=ended, begun=experiment is not None)
 
 
 def _attach_beside(store: Store, experiment: str, question: Question) -> None:
@@ -157,26 +149,26 @@ def _attach_effort(store: Store, experiment: str, effort: Effort, *, ended: str)
     store.put(experiment, "effort", {"level": max(now, before, key=levels.index), "ended": ended})
 
 
-class _Budget:
-    """Sets `stop` when the minutes are over; `over` tells that from a stop that someone else asked for."""
+@contextlib.contextmanager
+def _budget(minutes: float | None, stop: threading.Event) -> Iterator[threading.Event]:
+    """An event that is set when the minutes are over, just before `stop`; not where someone else asked to stop."""
+    over = threading.Event()
 
-    def __init__(self, minutes: float | None, stop: threading.Event):
-        self.stop, self.over = stop, False
-        self._timer = None if minutes is None else threading.Timer(60 * minutes, self._end)
+    def end() -> None:
+        if not stop.is_set():
+            over.set()
+            stop.set()
 
-    def _end(self) -> None:
-        if not self.stop.is_set():
-            self.over = True
-            self.stop.set()
-
-    def __enter__(self) -> None:
-        if self._timer is not None:
-            self._timer.daemon = True
-            self._timer.start()
-
-    def __exit__(self, *_: Any) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    if minutes is None:
+        yield over
+        return
+    timer = threading.Timer(60 * minutes, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield over
+    finally:
+        timer.cancel()
 
 
 def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> Elimination:
@@ -188,7 +180,7 @@ def _elimination(cell: Cell, question: Question, store: Store, examples: Prepare
     return model.head_removal(prepared.removal_tokens()).eliminated()
 
 
-def _early(glimpse: Glimpse, question: Question, listener: Listener, began: float) -> dict[str, Any]:
+def _early(glimpse: Glimpse, question: Question, events: Events, began: float) -> dict[str, Any]:
     """Say what one of the largest models looks like part-way, and keep it with the model."""
     spec, first_draw = glimpse.model.spec, glimpse.cell.train.data_seed == question.draw(0)
     if not (spec.removes_heads and first_draw and spec.heads >= max(MIN_EARLY_HEADS, question.heads[-1])):
@@ -197,5 +189,7 @@ def _early(glimpse: Glimpse, question: Question, listener: Listener, began: floa
         return {}  # what has learned nothing looks like anything
     heads = heads_of(glimpse.model.head_removal(glimpse.tokens).eliminated())
     early = Early(heads, glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1))
-    listener.on_early(early)
+    at = f"early estimate at length {early.length}; docs/calibration.md has its record"
+    words = f"looks like {count_of_heads(heads)} after {early.seconds:.0f} s ({at})"
+    events(Event("early", words, detail=early))
     return {"early": {"heads": early.heads, "step": early.step, "seconds": early.seconds}}

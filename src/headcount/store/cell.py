@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._choices import PRECISIONS, Precision, Start, require_choice
+from .._options import option
 from ..errors import require, require_count
 
 MIN_VALIDATION_EXAMPLES = 20
@@ -76,17 +77,19 @@ class TrainSpec:
         64
     """
 
-    steps: int = 3000
-    batch: int = 64
+    steps: int = option(3000, "Training steps per model (default: 3000, images and passages 1000).")
+    batch: int = option(64, "Examples per training step (default: 64, images and passages 32).")
     learning_rate: float = 1e-2
     warmup: int = 200
     clip: float = 1.0
     second_moment_decay: float = 0.99
-    train_examples: int = 8000
-    validation_examples: int = 2000
+    train_examples: int = option(
+        8000, "Training examples; 0: fresh ones every step (default: 8000, encoders 0, images and passages all)."
+    )
+    validation_examples: int = option(2000, "Validation examples (default: 2000).")
     data_seed: int = 0
     weight_decay: float = 0.0
-    precision: Precision = "float32"
+    precision: Precision = option("float32", "float32 (default); encoders also bfloat16, half precision for a GPU.")
     max_warmup: float = MAX_WARMUP
 
     def __post_init__(self):

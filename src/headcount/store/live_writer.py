@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from .._files import UNFINISHED, write_whole
+from ..events import Event
 from .cell import Cell
 from .live import FORMAT, LIVE_FILE, Curve, Live
 
@@ -22,10 +23,10 @@ MAX_CURVES = 48
 
 
 class LiveWriter:
-    """Writes `live.json` while a `with` block runs; its `on_` methods are those of a listener.
+    """Writes `live.json` while a `with` block runs. Call it with the events of the run, from any thread.
 
-    They may be called from any thread and only note what they are told; a thread of its own writes. Set `ended` to say
-    what ended the run where that is neither an exception nor "settled".
+    A call only notes; a thread of its own writes. Set `ended` to say what ended the run where that is neither an
+    exception nor "settled".
     """
 
     def __init__(self, root: Path | str, command: str = ""):
@@ -53,16 +54,27 @@ class LiveWriter:
         self._note(phase="ended", ended=self.ended, seconds_left=None)
         self._write()
 
-    def on_plan(self, why: str, model_steps: int) -> None:
+    def __call__(self, event: Event) -> None:
+        match event.kind:
+            case "round":
+                self._begin_round(event.words, event.total or 0)
+            case "programs":
+                phase = "compiling" if self._live.phase == "preparing" else self._live.phase
+                self._note(programs=(event.done, event.total), phase=phase)
+            case "steps":
+                self._add_steps(event.done)
+            case "checkpoint":
+                self._add_points(event.done, *event.detail)
+            case "early":
+                early = event.detail
+                self._note(early={"heads": int(early.heads), "length": int(early.length), "step": int(early.step)})
+
+    def _begin_round(self, why: str, model_steps: int) -> None:
         done, expected = self._live.steps
         phase = "compiling" if model_steps else self._live.phase
         self._note(why=why, steps=(done, expected + model_steps), phase=phase, programs=(0, 0))
 
-    def on_programs(self, ready: int, needed: int) -> None:
-        phase = "compiling" if self._live.phase == "preparing" else self._live.phase
-        self._note(programs=(ready, needed), phase=phase)
-
-    def on_steps(self, model_steps: int) -> None:
+    def _add_steps(self, model_steps: int) -> None:
         with self._lock:
             done, expected = self._live.steps
             done, now = done + model_steps, time.monotonic()
@@ -72,7 +84,7 @@ class LiveWriter:
             steps = (done, max(done, expected))
             self._live, self._changed = replace(self._live, steps=steps, seconds_left=left, phase="training"), True
 
-    def on_checkpoint(self, cells: Sequence[Cell], step: int, errors: Iterable[Any]) -> None:
+    def _add_points(self, step: int, cells: Sequence[Cell], errors: Iterable[Any]) -> None:
         with self._lock:
             if any(cell.key not in self._curves for cell in cells):  # others begin: those that are done can go
                 for key in self._finished:
@@ -86,12 +98,6 @@ class LiveWriter:
                     if step >= cell.train.steps:
                         self._finished.add(cell.key)
             self._changed = True
-
-    def on_early(self, early: Any) -> None:
-        self._note(early={"heads": int(early.heads), "length": int(early.length), "step": int(early.step)})
-
-    def on_workers(self, alive: int, buckets_done: int, buckets: int) -> None:
-        """The live page shows steps and curves, not who computes them."""
 
     def _note(self, **changes: Any) -> None:
         with self._lock:

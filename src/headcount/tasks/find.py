@@ -4,10 +4,12 @@ import importlib
 import importlib.util
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from .._choices import require_choice
+from .._options import Option, merged
 from .._user_files import load_python_file, user_supplied
 from ..data.cifar import is_cifar10, read_cifar10
 from ..data.conversions import ending, not_read
@@ -26,12 +28,34 @@ from .presets import PRESETS, preset, preset_from_spec
 from .ranking import LAYOUTS, ranking
 
 LABELLED_ENDINGS = (".jsonl", ".jsonl.gz", ".tar.gz")
-IMAGE_OPTIONS = ("patch", "side", "fixed_places")
-PASSAGE_OPTIONS = ("embeddings", "layout", "split")
-FILE_OPTIONS = (
-    "targets", "sequence", "labels", "answered_at", "vocabulary", "shorter", "validation_fraction",
-)  # fmt: skip
-"""Options of a file of examples."""
+FILE_OPTIONS = {
+    "targets": Option(
+        "The column of a table with the target (several: a,b); or y.npy, where the file is x.npy.", "COLUMN|FILE"
+    ),
+    "sequence": Option(
+        "For a table of one row per token: the column that says which sequence a row belongs to.", "COLUMN"
+    ),
+    "labels": Option(
+        "y holds class labels, learned with cross-entropy, or numbers (default: detected from y, and printed).",
+        flags="--labels/--regression",
+        kind=bool,
+    ),
+    "answered_at": Option("Where a model answers: sequence (default), query (at the last token), tokens (at each)."),
+    "vocabulary": Option("Tokens are ids below this number, each with a learned embedding.", kind=int),
+    "shorter": Option("How shorter lengths are made: given, leading, trailing."),
+    "validation_fraction": Option("Share of the examples kept for validation.", kind=float),
+}
+"""Options of a file of examples, with the words of the help."""
+IMAGE_OPTIONS = {
+    "patch": Option("Side of a square patch in pixels (default: 4).", kind=int),
+    "side": Option("Images are cropped square and resized to this side.", kind=int),
+}
+PASSAGE_OPTIONS = {
+    "embeddings": Option("Folder of the BERT model that passages are read with.", kind=Path),
+    "layout": Option("Passages: candidates (as tokens) or pairs."),
+    "split": Option("Which queries of a folder: train, dev."),
+}
+DATA_OPTIONS = merged(FILE_OPTIONS, IMAGE_OPTIONS, PASSAGE_OPTIONS)
 
 
 def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, **options: Any) -> AbstractTask:
@@ -134,7 +158,7 @@ def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> Labell
     results = f"{path} is a results folder; `headcount show {path}` shows it."
     require(not (path / FILE_NAME).exists(), results, what="task", given=str(path))
     _require_images(path)
-    _require_known(str(path), options, IMAGE_OPTIONS)
+    _require_known(str(path), options, (*IMAGE_OPTIONS, "fixed_places"))
     side, patch, fixed_places = options.get("side"), options.get("patch", 4), options.get("fixed_places", False)
     if not is_cifar10(path):
         return ImageTask(read_image_folder(path, side=side), patch=patch, fixed_places=fixed_places)
@@ -219,7 +243,7 @@ def _why_other_code(spec: dict[str, Any]) -> str:
     return "; the function, or something that its code reads, has changed: restore it, or measure it again"
 
 
-def _require_known(reference: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
+def _require_known(reference: str, options: dict[str, Any], known: Iterable[str]) -> None:
     for option in options:
         message = f'{reference} takes no option "{option}"; it takes: {", ".join(known)}.'
         require(option in known, message, what=option, given=options[option])

@@ -8,7 +8,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from .._choices import require_choice
 from .._compile import on_device
 from .._limits import require_fits, require_size
+from .._options import Option, argument_options, merged
 from .._shapes import Tokens
 from ..errors import did_you_mean, require, require_count
 from ..keys import named_generator
@@ -28,6 +29,17 @@ from .in_context import InContextRegression
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, Points
 from .random_labels import RandomLabels
 from .retrieval import Distribution, Retrieval, Windows
+
+IntrinsicDim = Annotated[int, Option("The task's D.")]
+Dim = Annotated[int, Option("Numbers per token.")]
+Directions = Annotated[str, Option("random, gaussian or basis.")]
+DistributionOf = Annotated[Distribution, Option("Distribution of the tokens: gaussian or cube.")]
+WindowsOf = Annotated[Windows | None, Option("Position sets as fractions: 0:0.5,0.5:1.")]
+TaskSeed = Annotated[int, Option("Draws the task's own numbers.")]
+PointsOf = Annotated[Points, Option("uniform, orthogonal or doubled points.")]
+Terms = Annotated[int, Option("Biased nearest neighbours summed up.")]
+Inputs = Annotated[int, Option("Numbers in a regressor x.")]
+Noise = Annotated[float, Option("Standard deviation of the noise.")]
 
 
 class Ridges(eqx.Module):
@@ -77,12 +89,12 @@ class ValueAtMaximum(eqx.Module):
 def sum_of_maxima(
     *,
     length: int = 16,
-    intrinsic_dim: int = 4,
-    dim: int = 4,
-    directions: str = "random",
-    task_seed: int = 0,
-    distribution: Distribution = "gaussian",
-    windows: Windows | None = None,
+    intrinsic_dim: IntrinsicDim = 4,
+    dim: Dim = 4,
+    directions: Directions = "random",
+    task_seed: TaskSeed = 0,
+    distribution: DistributionOf = "gaussian",
+    windows: WindowsOf = None,
 ) -> Retrieval:
     """Sum over i of max_t a_i . x(t): the first paper's synthetic task (Tables 2 to 5)."""
     require_count("intrinsic_dim", intrinsic_dim)
@@ -107,7 +119,7 @@ def sum_of_maxima(
     )
 
 
-def max_plus_min(*, length: int = 16, windows: Windows | None = None) -> Retrieval:
+def max_plus_min(*, length: int = 16, windows: WindowsOf = None) -> Retrieval:
     """max_t x(t) + min_t x(t) of scalars: the first paper's smallest example (D = 2)."""
     return Retrieval(
         ScalarEnds(),
@@ -122,7 +134,12 @@ def max_plus_min(*, length: int = 16, windows: Windows | None = None) -> Retriev
 
 
 def quadratic_basins(
-    *, length: int = 16, intrinsic_dim: int = 3, dim: int = 2, task_seed: int = 0, windows: Windows | None = None
+    *,
+    length: int = 16,
+    intrinsic_dim: IntrinsicDim = 3,
+    dim: Dim = 2,
+    task_seed: TaskSeed = 0,
+    windows: WindowsOf = None,
 ) -> Retrieval:
     """Sum over i of min_t |x(t) - c_i|^2 / d on the cube: meets every clause of Assumption 2."""
     require_count("intrinsic_dim", intrinsic_dim)
@@ -142,7 +159,7 @@ def quadratic_basins(
 
 
 def average(
-    *, length: int = 16, dim: int = 4, task_seed: int = 0, distribution: Distribution = "gaussian"
+    *, length: int = 16, dim: Dim = 4, task_seed: TaskSeed = 0, distribution: DistributionOf = "gaussian"
 ) -> FunctionTask:
     """The mean over tokens of a . x(t): one head with equal weights is enough."""
     require_count("dim", dim)
@@ -159,7 +176,7 @@ def average(
     )
 
 
-def value_at_maximum(*, length: int = 16, dim: int = 4, task_seed: int = 0) -> FunctionTask:
+def value_at_maximum(*, length: int = 16, dim: Dim = 4, task_seed: TaskSeed = 0) -> FunctionTask:
     """v . x(t) of the token with the largest k . x(t), k and v orthonormal: one head looks at k and reads v."""
     require_count("dim", dim, least=2)
     normal = named_generator(task_seed, "key and value").standard_normal((dim, 2))
@@ -173,26 +190,31 @@ def value_at_maximum(*, length: int = 16, dim: int = 4, task_seed: int = 0) -> F
     )
 
 
-def nearest_neighbour(*, length: int | None = None, dim: int = 8, points: Points = "uniform") -> NearestNeighbour:
+def nearest_neighbour(*, length: int | None = None, dim: Dim = 8, points: PointsOf = "uniform") -> NearestNeighbour:
     """Of length - 1 points on the sphere, the one nearest to the last token: the second paper's target."""
     if length is None:
         length = 17 if points != "orthogonal" else min(16, dim) + 1
     return NearestNeighbour(length=length, dim=dim, points=points)
 
 
-def farthest_point(*, length: int | None = None, dim: int = 8, points: Points = "uniform") -> FarthestPoint:
+def farthest_point(*, length: int | None = None, dim: Dim = 8, points: PointsOf = "uniform") -> FarthestPoint:
     """For each point on the sphere, the one farthest from it: the second paper's target for self-attention."""
     if length is None:
         length = 16 if points != "orthogonal" else 2
     return FarthestPoint(length=length, dim=dim, points=points)
 
 
-def biased_nearest_neighbour(*, dim: int = 8, terms: int = 3) -> BiasedNearestNeighbour:
+def biased_nearest_neighbour(*, dim: Dim = 8, terms: Terms = 3) -> BiasedNearestNeighbour:
     """An alternating sum of biased nearest neighbours of two points: our reading of the second paper's Theorem 3."""
     return BiasedNearestNeighbour(dim=dim, terms=terms)
 
 
-def in_context_regression(*, length: int = 17, inputs: int = 8, noise: float = 0.0) -> InContextRegression:
+def in_context_regression(
+    *,
+    length: int = 17,
+    inputs: Inputs = 8,
+    noise: Noise = 0.0,
+) -> InContextRegression:
     """The best prediction of w . x for the last token, from pairs (x_i, y_i) of the same unknown w."""
     return InContextRegression(length=length, inputs=inputs, noise=noise)
 
@@ -240,6 +262,9 @@ PRESETS = {
     "biased-nearest-neighbour": biased_nearest_neighbour,
     "in-context-regression": in_context_regression,
 }
+
+PRESET_OPTIONS = merged(*map(argument_options, PRESETS.values()))
+"""What can be said of any preset, with the words of the help."""
 
 OF_STUDIES: dict[str, Callable[..., AbstractTask]] = {
     "alphabet-maxima": AlphabetMaxima,

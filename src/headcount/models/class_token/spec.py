@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
 from ..._choices import POSITIONS, AttentionKind, Positions, Precision, require_choice
+from ..._options import option
 from ...backends.advance import ModelSizes
 from ...errors import require, require_count
 from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
@@ -66,21 +67,21 @@ class ClassTokenSpec(AbstractSpec):
     answered_at = "sequence"
 
     heads: int
-    head_dim: int = 8
-    hidden: int = 32
-    layers: int = 1
-    positions: Positions = "none"
-    beta: float = 1.0
+    head_dim: int = option(8, "Value width of a head (default: 8, an encoder's rank).")
+    hidden: int = option(32, "Width of the feed-forward nets (default: 32, encoders 256).")
+    layers: int = option(1, "Attention layers (default: 1, images and passages 2).")
+    positions: Positions = option("none", "auto (default), none, additive or concatenated.")
+    beta: float = option(1.0, "Factor on every attention score (default: 1).")
     rank: int = None  # type: ignore[assignment] - a count once the spec is made
     masks_padding: bool = False
     vocabulary: int = 0
-    inner_hidden: int = 0
-    final_norm: bool = False
-    kv_heads: int | None = None
-    window: int | None = None
-    causal: bool = False
-    attention: AttentionKind = "soft"
-    top_k: int | None = None
+    inner_hidden: int = option(0, "Units of nets between the layers of class-token models (default: 0).")
+    final_norm: bool = option(False, "A norm before the answer is read.")
+    kv_heads: int | None = option(None, "Sets of keys and values that heads share (default: one per head).")
+    window: int | None = option(None, "Tokens that a query sees: the class token the last ones (default: all).")
+    causal: bool = option(False, "No token reads later ones; of use with several layers.")
+    attention: AttentionKind = option("soft", "soft (default), hard, linear or top-k.")
+    top_k: int | None = option(None, "Tokens that a head of top-k attention reads.")
 
     def __post_init__(self):
         if self.rank is None:

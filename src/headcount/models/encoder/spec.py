@@ -24,6 +24,7 @@ from ..._choices import (
     Precision,
     require_choice,
 )
+from ..._options import option
 from ...errors import require, require_count
 from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
 from ..base import AbstractSpec, Arrays, axis_size
@@ -90,7 +91,7 @@ class EncoderSpec(AbstractSpec):
     rank: int
     width: int
     head_dim: int = None  # type: ignore[assignment] - a count once the spec is made
-    multiplier: int = 1
+    multiplier: int = option(1, "Attention blocks that an encoder layer averages (default: 1).")
     layers: int = 1
     hidden: int = 2048
     norm: Norm = "unit"
