@@ -12,8 +12,9 @@ from typing import Any
 
 from .errors import HeadcountError, InputError, require
 
-INSTALLED = tuple(
-    map(os.path.realpath, (Path(__file__).parent, *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib"))))
+INSTALLED: tuple[str, ...] = tuple(
+    os.path.realpath(folder)
+    for folder in (str(Path(__file__).parent), *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib")))
 )
 """Folders of headcount, of Python, and of installed packages."""
 

@@ -211,7 +211,7 @@ class Request:
             return MAP_QUESTION
         return RANK_QUESTION if self.ranks is not None and len(self.ranks) > 1 else HEADS_QUESTION
 
-    def _divided(self, heads: Iterable[int]) -> dict[int, list[int]]:
+    def _divided(self, heads: Iterable[Any]) -> dict[int, list[int]]:
         """The kv_heads that divide each head count."""
         for groups in self._groups or ():
             require_count("kv_heads", groups)

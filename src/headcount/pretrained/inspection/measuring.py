@@ -7,7 +7,7 @@ to the same numbers. Between two facts the evaluation stands on the original.
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,9 +189,11 @@ def from_arrays(arrays: Weights) -> tuple[LayerStatistics, ...]:
     """The statistics that `to_arrays` was given. KeyError where a layer is not whole."""
     layers = []
     for index in range(sum(name.endswith(".tokens") for name in arrays)):
-        found = {each.name: arrays.get(f"{index}.{each.name}") for each in fields(LayerStatistics)}
-        if any(found[name] is None for name in ("moments", "cross", "inputs", "target_square", "tokens")):
-            raise KeyError(index)
+        needed = {each.name for each in fields(LayerStatistics) if each.default is MISSING}
+        found: dict[str, Any] = {
+            each.name: arrays[f"{index}.{each.name}"] if each.name in needed else arrays.get(f"{index}.{each.name}")
+            for each in fields(LayerStatistics)
+        }
         square, tokens = float(found.pop("target_square")), int(found.pop("tokens"))
         layers.append(LayerStatistics(target_square=square, tokens=tokens, **found))
     if not layers:
