@@ -74,7 +74,7 @@ def folder(data_folder, tmp_path, monkeypatch):
         (tmp_path / entry.name).symlink_to(entry)
     np.savez("labelled.npz", x=x, y=y > 0)
     monkeypatch.setenv("HEADCOUNT_CACHE", str(data_folder / "cache"))
-    for module in ("tasks.find", "tasks.stand_in", "datasets.embeddings"):
+    for module in ("tasks.find", "tasks.stand_in", "data.embeddings"):
         monkeypatch.setattr(f"headcount.{module}.find_embeddings", lambda path=None: path or data_folder / "bert")
     return {"x": x, "y": y}
 

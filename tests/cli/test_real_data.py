@@ -28,8 +28,8 @@ from .real_data import METRICS, lines, records_in, said_on, tiny_bert
 TINY = {
     "cifar": {"lengths": (64,), "seeds": 2},
     "marco": {"lengths": (3,), "seeds": 1},
-    "marco-epochs": {"lengths": (3,), "seeds": 1, "tried": (1, 2)},
-    "marco-queries": {"lengths": (3,), "seeds": 1, "tried": (25, 50, 100, 200), "epochs": 1, "batch": 1120},
+    "marco-epochs": {"lengths": (3,), "seeds": 1, "axes": {"epochs": (1, 2)}},
+    "marco-queries": {"lengths": (3,), "seeds": 1, "axes": {"queries": (25, 50, 100, 200)}, "epochs": 1, "batch": 1120},
 }
 FEW = {"heads": (1,), "steps": 4, "batch": 4, "train_examples": 100, "validation_examples": 20}
 

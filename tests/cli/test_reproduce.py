@@ -127,7 +127,7 @@ BAD = {
 } | {
     f"reproduce {name} --scale smoke {option}": (2, name, option.split()[0])
     for name, option in [
-        *(("table5", option) for option in ("--data .", "--embeddings .", "--heads 1", "--lengths 8", "--seeds 1")),
+        *(("table5", option) for option in ("--data .", "--embeddings .", "--ranks 1")),
         ("rank-random-features", "--heads 1"),
         ("all", "--data ."),
     ]

@@ -64,10 +64,10 @@ def part_of(each: Study, scale: Scale, asked: Mapping[str, Any]) -> Sweep:
     """The cells of a study that are asked for, with their experiment. Raises InputError where there are none."""
     changes = {FIELDS[option]: option for option in asked if FIELDS.get(option) in each.options}
     fields = {field: _field(each, option, asked[option]) for field, option in changes.items()}
-    sweep = each.changed(scale, **fields).sweep(scale)
+    whole = sweep = each.changed(scale, **fields).sweep(scale)
     for option, values in asked.items():
         if option not in changes.values():
-            sweep = _selected(each, scale, sweep, option, values)
+            sweep = _selected(each, scale, whole, sweep, option, values)
     require(
         len(sweep.cells) > 0,
         f"no model of {each.name} at {scale} scale has all of the values asked for together; its heads share the "
@@ -85,15 +85,15 @@ def _field(each: Study, option: str, value: Any) -> Any:
     return value == "first" if option == "norms" else value
 
 
-def _selected(each: Study, scale: Scale, sweep: Sweep, option: str, values: Any) -> Sweep:
-    """The cells with some values along an axis. Raises InputError where it lacks one of them."""
+def _selected(each: Study, scale: Scale, whole: Sweep, sweep: Sweep, option: str, values: Any) -> Sweep:
+    """Return the cells of `sweep` with some values along an axis; InputError where the `whole` lacks one of them."""
     axis, printed = AXES[option], each.printed if isinstance(each, RealDataStudy) else int
-    if axis not in sweep.experiment.axes:
-        known = {heads: heads for heads in sorted({cell.model["heads"] for cell in sweep.cells})}
+    if axis not in whole.experiment.axes:
+        known = {heads: heads for heads in sorted({cell.model["heads"] for cell in whole.cells})}
     elif axis == "length":
-        known = {printed(length): length for length in sorted(sweep.experiment.values("length"))}
+        known = {printed(length): length for length in sorted(whole.experiment.values("length"))}
     else:
-        known = {value: value for value in sweep.experiment.values(axis)}
+        known = {value: value for value in whole.experiment.values(axis)}
     if option == "seeds":
         values = [seed for seed in known if seed < values]
     elif option == "norms":
