@@ -1,5 +1,5 @@
 # make demo   set up and answer the main question, on this machine, in about a minute
-# make test   set up and run every check: style, types, imports between rooms, tests
+# make test   set up and run every check: style, types, imports between rooms, tests; of one room: make test ROOM=theory
 # make docs   set up and build the documentation into site/; needs no network once set up
 
 PYTHON ?= python3
@@ -19,7 +19,7 @@ test: .venv/ready-for-development built-kernels
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 $(if $(ROOM),tests/$(ROOM))
 
 slow-test: .venv/ready-for-development .venv/ready-for-docs built-kernels
 	$(BIN)/python -m pytest -n 2 -m slow

@@ -16,6 +16,7 @@ hypothesis.settings.load_profile("quick")
 
 jaxtyping.jaxtyped = tests.helpers.shape_checks.checked  # the hook finds both by name
 jaxtyping.install_import_hook("headcount", "tests.helpers.shape_checks.check")
+pytest_plugins = ["tests.helpers.fixtures"]  # after the hook, because it imports headcount
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -15,8 +15,8 @@ from ..data.texts import write_records
 from ..data.written import write_text_table
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
+from ..helpers.real_data import lines, tiny_bert
 from ..report.laws import check_page
-from .real_data import lines, tiny_bert
 
 READERS = ("status", "show", "report", "export", "verify", "collide")
 

@@ -11,9 +11,9 @@ from headcount.papers.registry import STUDIES
 from headcount.registry import task_facts
 
 from ..data.texts import write_records
-from ..helpers import fabricated
-from ..helpers.cifar_files import random_cifar, write_cifar_folder
 from ..tasks.labelled import some_images
+from . import fabricated
+from .cifar_files import random_cifar, write_cifar_folder
 from .pretended import Pretended
 from .real_data import lines, tiny_bert
 

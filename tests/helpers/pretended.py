@@ -4,7 +4,7 @@ from headcount.engine import RunSummary
 from headcount.models.base import Elimination
 from headcount.store import Cell, Outcome
 
-from ..helpers import fabricated
+from . import fabricated
 
 
 class Pretended:

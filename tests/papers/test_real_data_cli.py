@@ -22,8 +22,8 @@ from ..data.texts import write, write_records
 from ..helpers.cifar_files import random_cifar, write_cifar_folder
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.real_data import METRICS, lines, records_in, said_on, tiny_bert
 from ..tasks.labelled import some_passages
-from .real_data import METRICS, lines, records_in, said_on, tiny_bert
 
 TINY = {
     "cifar": {"lengths": (64,), "seeds": 2},

@@ -7,7 +7,7 @@ from headcount.papers.registry import RANK, STUDIES
 from headcount.store import Store
 
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
-from .pretended import Pretended
+from ..helpers.pretended import Pretended
 
 FIGURE_1 = ("reproduce", "rank-figure1", "--scale", "smoke")
 
