@@ -73,6 +73,13 @@ def test_any_facts_are_read(attachments, tolerance, more):
     assert all(sentence.endswith(".") for sentence in sentences(strict))
 
 
+def test_increases_next_to_nothing_without_any_head_are_read():
+    """Shares of an increase of 1e-310 overflow no number."""
+    made = facts() | {"base": {"losses": [0.0, 0.0]}}
+    made |= {"curve/0": {"kept": [2, 1, 0], "losses": [[0.0, 0.0], [1e300, 1e300], [1e-310, 1e-310]]}}
+    assert read_trained_model({key: made[key] for key in ("model", "base", "curve/0")}, tolerance=0.0).layers
+
+
 @pytest.mark.parametrize("spare", [0.0, 0.5, 0.9])
 def test_heads_needed_are_those_that_cost(spare):
     """The curve of fabricated facts costs a tenth of the tolerance from `needed` heads on, and much more below."""

@@ -89,7 +89,8 @@ def transition_of(curve: Increases, budget: float) -> Transition:
 
 def _relative(mean: np.ndarray, budget: float) -> tuple[np.ndarray, np.ndarray]:
     """Resamples x heads x 1: increases as shares of that without any head, and the same with the budget on top."""
-    none = mean[:, :1]
+    # An increase without any head that is next to nothing of the largest counts as 1e-12 of it: shares stay finite.
+    none = np.maximum(mean[:, :1], 1e-12 * np.abs(mean).max(axis=1, keepdims=True))
     least = np.broadcast_to(budget / none, mean[:, 1:].shape)
     best = np.clip(mean[:, 1:] / none, least, None)
     return best[..., None], (best + least)[..., None]
