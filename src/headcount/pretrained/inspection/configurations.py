@@ -111,7 +111,9 @@ def _fewer_key_heads(subject: Subject) -> dict[str, Measure]:
     from ..storing.changing import group_plan
 
     original, found = _shape(subject), {}
-    for ratio in () if original is None else GROUPED:
+    if original is None:
+        return found
+    for ratio in GROUPED:
         count, rest = divmod(original.key_heads, ratio)
         shape = LayerShape(original.heads, count, original.head_dim)
         if not rest and _stored_small(subject, shape):

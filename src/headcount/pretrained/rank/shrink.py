@@ -43,9 +43,9 @@ def shrink_model(
     """
     layers, original = evaluation.layers, evaluation.original
     rotated = [layer.index for layer in layers if layer.rotary is not None]
+    rotary = next((layer.rotary for layer in layers if layer.rotary is not None), None)
     pairs = frequencies = None
-    if rotated:
-        rotary = layers[rotated[0]].rotary
+    if rotary is not None:
         frequencies = rotary_frequencies(evaluation.model, rotary)
         statistics = [evaluation.layer_statistics(index) for index in rotated]
         pairs = kept_pairs([original[index] for index in rotated], statistics, head_dim, rotary, frequencies)
