@@ -189,7 +189,7 @@ def _side_by_side(path: Path, nested: Columns) -> Column:
     return np.stack(rows) if len(set(map(len, rows))) == 1 else rows
 
 
-def _without_absent(path: Path, x: list[np.ndarray], mask: Column, name: str) -> list[np.ndarray]:
+def _without_absent(path: Path, x: Column, mask: Column, name: str) -> list[np.ndarray]:
     """Sequences of unequal lengths without the tokens that their mask leaves out."""
     for place, (tokens, present) in enumerate(zip(x, mask, strict=True), start=1):
         require(len(tokens) == len(present), f"{path}, row {place}: {name} must be as long as the sequence.")

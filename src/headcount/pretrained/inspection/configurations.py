@@ -112,7 +112,7 @@ def _fewer_key_heads(subject: Subject) -> dict[str, Measure]:
 
     original, found = _shape(subject), {}
     if original is None:
-        return {}
+        return found
     for ratio in GROUPED:
         count, rest = divmod(original.key_heads, ratio)
         shape = LayerShape(original.heads, count, original.head_dim)
