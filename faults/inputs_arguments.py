@@ -70,7 +70,7 @@ MISSING = ("missing", "/dev/null", "/proc", "x" * 300, "", "missing/results.sqli
 def bad_arguments(rng: random.Random) -> Iterator[Input]:
     """A bad value for one option, for every option of every verb."""
     for verb, base in GOOD.items():
-        hints = typing.get_type_hints(getattr(importlib.import_module(f"headcount.cli.{verb}"), verb))
+        hints = typing.get_type_hints(getattr(importlib.import_module(VERBS[verb].home), verb))
         for parameter in command(verb).params:
             name, flag = parameter.name or "", max(parameter.opts, key=len)
             if parameter.param_type_name != "option" or name not in hints or bool in typing.get_args(hints[name]):

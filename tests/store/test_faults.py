@@ -101,8 +101,8 @@ def test_a_file_that_may_not_grow_is_told(root):
 @OPENINGS
 @pytest.mark.parametrize("version", [3, 4, 6])
 def test_a_store_of_another_format_is_refused_untouched(root, opening, version):
-    with Store.open_for_writing(root) as store, store._writing():
-        store._connection.execute(f"PRAGMA user_version = {version}")
+    with contextlib.closing(sqlite3.connect(root / FILE)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
     before = files_in(root)
     with pytest.raises(StoreError, match=rf"format {version}, this one reads 5"):
         opening(root)

@@ -53,6 +53,16 @@ TAKEN = {
 }
 
 
+def test_a_file_that_is_cut_within_a_commit_is_noticed_at_the_end(tmp_path):
+    """The commit makes it as long again as it was, with zeros where other pages were; the writer remembers them."""
+    with pytest.raises(StoreError, match=r"malformed|damaged"), Store.open_for_writing(tmp_path) as store:
+        store.begin(an_experiment(*range(200)))
+        with store._writing():
+            store._connection.execute("INSERT INTO texts (text) VALUES (hex(zeroblob(20000)))")
+            store._connection.execute("DELETE FROM texts")
+            os.truncate(tmp_path / FILE, 4096 * 3)
+
+
 @pytest.mark.parametrize("then", ["commit", "begin", "put", "close"])
 @pytest.mark.parametrize("kind", TAKEN)
 def test_files_that_are_taken_away_are_noticed(tmp_path, kind, then):

@@ -180,7 +180,7 @@ def readable(path: Path, *, done: str = "read") -> Iterator[None]:
 
 def damaged(path: Path, reason: Exception | str) -> StoreError:
     """The error for a file that is not what was written."""
-    words = reason if isinstance(reason, str) else reason_of(reason)
+    words = " ".join(reason.split()) if isinstance(reason, str) else reason_of(reason)
     return StoreError(f"{path} is damaged or not a headcount store ({words}); it was left as it is. {RESTORE}")
 
 

@@ -152,8 +152,8 @@ class Store:
     def __exit__(self, kind: type[BaseException] | None, *_) -> None:
         try:
             if kind is None and not self._closed and self._lock is not None:
-                with self._writing():  # what other programs did to the files is told at the end, too
-                    self._connection.execute("SELECT 1 FROM cells LIMIT 1").fetchone()
+                self._require_files()  # report at the end, too, what other programs did to the files
+                connect(self._file, writing=False).close()  # anew: this connection may remember pages that were cut off
         finally:
             self.close()
 
