@@ -55,7 +55,7 @@ TAKEN = {
 
 def test_a_file_that_is_cut_within_a_commit_is_noticed_at_the_end(tmp_path):
     """The commit makes it as long again as it was, with zeros where other pages were; the writer remembers them."""
-    with pytest.raises(StoreError, match=r"malformed|damaged"), Store.open_for_writing(tmp_path) as store:
+    with pytest.raises(StoreError, match=r"malformed|damaged"), Store.open_for_writing(tmp_path) as store:  # noqa: PT012
         store.begin(an_experiment(*range(200)))
         with store._writing():
             store._connection.execute("INSERT INTO texts (text) VALUES (hex(zeroblob(20000)))")
