@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from headcount.answer import ERROR_RATE, ErrorTable, Verdict
 from headcount.papers.base import Scale
-from headcount.papers.claims.epochs import Apart, apart, epochs_needed, together
 from headcount.papers.real_data import marco_epochs, marco_queries
+from headcount.papers.real_data.marco_epochs import Apart, apart, epochs_needed, together
 from headcount.papers.real_data.passages import TRAINED, TRAINING, VALIDATION
 from headcount.tasks.stand_in import StandIn
 

@@ -13,8 +13,8 @@ from headcount.answer.signals import reversal_scores
 from headcount.errors import InputError
 from headcount.papers.base import Scale
 from headcount.papers.real_data import cifar, cifar_places, marco, passages
-from headcount.papers.real_data.base import margin_of, means_of, to_be_fetched
-from headcount.papers.real_data.download import Source
+from headcount.papers.real_data.base import margin_of, means_of
+from headcount.papers.real_data.download import Source, to_be_fetched
 from headcount.papers.registry import REAL_DATA
 from headcount.report.render.pictures import frames_png
 from headcount.store import Outcome

@@ -58,6 +58,11 @@ class Effort:
         return axes | {"length": self.lengths, "seed": range(self.seeds)}
 
 
+def effort_over(lengths: tuple[int, ...], seeds: int, steps: int, **axes: tuple[Any, ...]) -> Effort:
+    """Return an effort with these values along the axes that only its study has."""
+    return Effort(lengths=lengths, seeds=seeds, steps=steps, axes=axes)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """Models swept at once, one per combination of the values along `axes`; `at` are coordinates that they share."""
@@ -80,10 +85,6 @@ class Results:
 
     def table(self, metric: Metric | None = None) -> ErrorTable:
         return error_table(self.experiment, self.records, metric=metric)
-
-
-def no_changes(experiment: Experiment, effort: Effort) -> list[str]:
-    return []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,7 @@ class Study:
     parts: Callable[[Any], Iterable[Part]] = lambda effort: ()
     notes: tuple[str, ...] = ()
     published_claims: Callable[[], tuple[ClaimResult, ...]] = tuple
-    changes: Callable[[Experiment, Any], list[str]] = no_changes
+    changes: Callable[[Experiment, Any], list[str]] = lambda experiment, effort: []
     reads: "Study | None" = None
     options: tuple[str, ...] = ()
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...answer import NMSE, Answer, ErrorTable, answer, count_of_heads
+from ...answer import Answer, ErrorTable, answer, count_of_heads
 from ...answer.claim import ClaimResult, judged
 from ...answer.metric import TRAIN_NMSE
 from ...answer.signals import REVERSED, reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart, heat_map, reversal_chart
 from ...report.section import headline
-from ..base import Effort, Part, Results, Scale, Study
+from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..charts import chart_along
 from ..claims.heads import (
     apart_claim,
     drop_claim,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ...tasks import Retrieval
 
 ALL_LENGTHS = (8, 16, 32, 64, 128)
-PAPER_EFFORT = Effort(lengths=ALL_LENGTHS, seeds=10, steps=20_000)
+PAPER_EFFORT = effort_over(ALL_LENGTHS, 10, 20_000)
 TASK_SEED = 9
 """The draw of the a_i, which are not published: of draws 0 to 11 the one whose mean errors at 2 and 3 heads and length
 16 (15,000 steps, 4 seeds) came nearest to Table 2's; docs/reproduction.md gives the command and the other draws."""
@@ -76,16 +77,14 @@ class TableStudy(Study):
 def table_study(
     name: str,
     *,
-    title: str,
-    asks: str,
     subject: str,
     transition_statement: str,
     fields: dict[str, Any],
-    efforts: dict[Scale, Effort],
     statistic: str = "minimum",
     intrinsic_dim: int = 4,
     transition: int = 4,
-    notes: tuple[str, ...] = (),
+    own_notes: tuple[str, ...] = (),
+    **about: Any,
 ) -> TableStudy:
     """The study of a table; `subject` names the task, `fields` are those of the models."""
     published, model = published_table(name, statistic=statistic), partial(class_token, **fields)
@@ -113,14 +112,11 @@ def table_study(
             "answer": found,
             "published": published,
             "charts": (error_chart(table, found, published), heat_map(table)),
-            "notes": (*notes, *_training_note(results.table(TRAIN_NMSE), transition)),
+            "notes": (*own_notes, *_training_note(results.table(TRAIN_NMSE), transition)),
         }
 
     return TableStudy(
         name=name,
-        title=title,
-        asks=asks,
-        efforts=efforts,
         parts=parts,
         report=report,
         notes=OUR_CHOICES,
@@ -129,6 +125,7 @@ def table_study(
         transition=transition,
         model=model,
         rules=rules,
+        **about,
     )
 
 
@@ -155,19 +152,19 @@ TABLE2 = table_study(
     transition_statement="The transition is at h = D = 4 heads.",
     fields={"head_dim": 8, "hidden": 32},
     efforts={
-        Scale.SMOKE: Effort(lengths=(8, 16), seeds=3, steps=4000),
-        Scale.LAPTOP: Effort(lengths=ALL_LENGTHS, seeds=5, steps=8000),
+        Scale.SMOKE: effort_over((8, 16), 3, 4000),
+        Scale.LAPTOP: effort_over(ALL_LENGTHS, 5, 8000),
         Scale.PAPER: PAPER_EFFORT,
     },
-    notes=(
+    own_notes=(
         "Published are mean and standard deviation over an unstated number of seeds. At 4 heads and length 64 that is "
         "8.75e-06 with deviation 5.58e-05: no fewer than 41 positive numbers can have these two, so either there were "
         "more seeds than that, or a cell's value is not the mean of the seeds its deviation is of.",
     ),
 )
 SHARED_WIDTH = {
-    Scale.SMOKE: Effort(lengths=(8, 16), seeds=2, steps=3000),
-    Scale.LAPTOP: Effort(lengths=ALL_LENGTHS, seeds=5, steps=8000),
+    Scale.SMOKE: effort_over((8, 16), 2, 3000),
+    Scale.LAPTOP: effort_over(ALL_LENGTHS, 5, 8000),
     Scale.PAPER: PAPER_EFFORT,
 }
 TABLE3 = table_study(
@@ -199,11 +196,11 @@ TABLE5 = table_study(
     transition_statement="With L = 2 layers the transition is at L h = D, that is 2 heads.",
     fields={"total_dim": 32, "hidden": 32, "layers": 2},
     efforts={
-        Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=2000),
-        Scale.LAPTOP: Effort(lengths=(8, 16, 32), seeds=3, steps=4000),
+        Scale.SMOKE: effort_over((8,), 2, 2000),
+        Scale.LAPTOP: effort_over((8, 16, 32), 3, 4000),
         Scale.PAPER: PAPER_EFFORT,
     },
-    notes=(
+    own_notes=(
         "How the paper stacks its layers is not published. Ours: each attention layer with a residual, no feed-forward "
         "net and no norm between, the two outer nets as in one layer.",
     ),
@@ -289,24 +286,14 @@ def _zoom_headline(enough: ErrorTable) -> str:
 
 
 def _zoom_chart(enough: ErrorTable) -> Chart:
-    lengths = enough.values("length")
+    lengths, series = enough.values("length"), []
     rows = zip(enough.values("heads"), enough.best, enough.mean, TABLE2.published.aligned(enough), strict=True)
-    series = []
     for place, (heads, best, mean, theirs) in enumerate(rows):
-        name = f"{heads} heads"
-        series.append(Series(f"{name}, best of seeds", lengths, tuple(best), place=2 * place))
-        series.append(Series(f"{name}, mean over seeds", lengths, tuple(mean), place=2 * place + 1))
-        series.append(Series(f"{name}, published mean", lengths, tuple(theirs), place=2 * place + 1, kind="published"))
-    return Chart(
-        name="zoom",
-        title="Error against length where heads are enough",
-        x_label="sequence length T (tokens)",
-        y_label=NMSE.label,
-        x_ticks=lengths,
-        log_x=True,
-        series=tuple(series),
-        caption="mean and best over seeds; published means dashed",
-    )
+        series.append(Series(f"{heads} heads, best of seeds", lengths, tuple(best), 2 * place))
+        series.append(Series(f"{heads} heads, mean over seeds", lengths, tuple(mean), 2 * place + 1))
+        series.append(Series(f"{heads} heads, published mean", lengths, tuple(theirs), 2 * place + 1, "published"))
+    title, caption = "Error against length where heads are enough", "mean and best over seeds; published means dashed"
+    return chart_along("length", lengths, series, "zoom", title, caption)
 
 
 FIGURE3 = Study(

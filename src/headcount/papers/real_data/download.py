@@ -10,7 +10,7 @@ import http.client
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,6 +72,16 @@ def fetch(sources: Iterable[Source], folder: Path, on_bytes: OnBytes) -> None:
     """
     for source in sources:
         _fetch_one(source, folder / source.file_name, on_bytes)
+
+
+def to_be_fetched(folder: Path, files: Sequence[Source]) -> bool:
+    """Whether a folder is missing, empty, or has what an unfinished download of these files left; the last is last."""
+    names = [file.file_name for file in files]
+    if not folder.exists():
+        return True
+    ours = {f"{Path(name).parts[0]}{ending}" for name in names for ending in ("", ".part")}
+    is_whole = (folder / names[-1]).exists()
+    return folder.is_dir() and not is_whole and {entry.name for entry in folder.iterdir()} <= ours
 
 
 def _fetch_one(source: Source, path: Path, on_bytes: OnBytes) -> None:
