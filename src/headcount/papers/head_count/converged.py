@@ -77,18 +77,16 @@ def _name(base: TrainSpec, train: TrainSpec) -> str:
     return ", ".join(parts) or BASE
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Variant:
-    """One way of training for one published table: our errors at `heads` heads, by length and seed.
+    """One way of training for one published table, with our errors by heads, length and seed.
 
-    `printed` are the published errors by length. `name` is "base", or the changes, separated by commas.
+    `name` is "base", or the changes, separated by commas.
     """
 
     name: str
     table: str
-    heads: int
     errors: ErrorTable
-    printed: dict[int, float]
 
     @property
     def single(self) -> bool:
@@ -101,24 +99,27 @@ class Variant:
     @functools.cached_property
     def best(self) -> dict[int, float]:
         """The best of seeds by length, where one has finished."""
-        row = self.errors.select(heads=self.heads).reduced("seed").ordered("length")
-        pairs = zip(row.values("length"), row.errors, strict=True)
-        return {length: float(error) for length, error in pairs if np.isfinite(error)}
+        cells = self.errors.select(heads=TABLES[self.table].transition).reduced("seed").cells()
+        return {at["length"]: error for at, error in cells if np.isfinite(error)}
 
     @property
     def ratios(self) -> dict[int, float]:
         """Our error over the published one by length."""
-        return {length: error / self.printed[length] for length, error in self.best.items()}
+        return {length: error / printed_error(self.table, length) for length, error in self.best.items()}
 
     @property
     def times(self) -> float:
-        """The geometric mean of the ratios."""
         return geometric_mean(self.ratios.values())
 
     @property
     def words(self) -> str:
         parts = (f"T = {length} {ratio:.3g}" for length, ratio in self.ratios.items())
         return f"{self.name} ({'-fold, '.join(parts)}-fold)"
+
+
+def printed_error(table: str, length: int) -> float:
+    """The published error where heads are enough."""
+    return TABLES[table].published.at(heads=TABLES[table].transition, length=length)
 
 
 def reached_claim(variants: Sequence[Variant], table: str, *, joint: bool) -> ClaimResult:
@@ -151,12 +152,9 @@ def data_claim(variants: Sequence[Variant]) -> Cases:
         singles = [each for each in variants if each.table == name and each.single and each.best]
         data = [each for each in singles if each.name.split()[0] in DATA]
         others = sorted((each for each in singles if each not in data), key=lambda each: each.times)
-        least = min(data, key=lambda each: each.times, default=None)
-        known = {
-            each.name: ratio
-            for each in others
-            if least and (ratio := log_ratios(each.errors, each.heads, least.errors, least.heads)) is not None
-        }
+        least, heads = min(data, key=lambda each: each.times, default=None), table.transition
+        ratios = {each.name: log_ratios(each.errors, heads, least and least.errors, heads) for each in others}
+        known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
         words = ""
         if least and known:
             closest = min(known, key=lambda name: known[name].value)
@@ -191,18 +189,12 @@ def _report(results: Results) -> dict[str, Any]:
 
 def _variants(table: ErrorTable) -> list[Variant]:
     """Every variant of which a model was trained, by table and variant."""
-    variants = []
-    for name in sorted(set(table.values("table")) & set(TABLES)):
-        study = TABLES[name]
-        if study.transition not in table.values("heads"):
-            continue
-        printed = {
-            length: study.published.at(heads=study.transition, length=length) for length in table.values("length")
-        }
-        for variant in sorted(table.values("variant"), key=_order):
-            errors = table.select(table=name, variant=variant)
-            variants.append(Variant(name=variant, table=name, heads=study.transition, errors=errors, printed=printed))
-    return variants
+    return [
+        Variant(variant, name, table.select(table=name, variant=variant))
+        for name in sorted(set(table.values("table")) & set(TABLES))
+        if TABLES[name].transition in table.values("heads")
+        for variant in sorted(table.values("variant"), key=_order)
+    ]
 
 
 def _order(variant: str) -> tuple[bool, int, int, int, str]:
@@ -215,8 +207,10 @@ def _order(variant: str) -> tuple[bool, int, int, int, str]:
 def headline(variants: Sequence[Variant]) -> str:
     """The change and the joint change that come nearest over both tables."""
     parts = []
-    for word, chosen in (("Alone", [v for v in variants if v.single]), ("together", [v for v in variants if v.joint])):
-        times = _times(chosen)
+    for word, times in (
+        ("Alone", _times([each for each in variants if each.single])),
+        ("together", _times([each for each in variants if each.joint])),
+    ):
         if times:
             nearest = min(times, key=times.__getitem__)
             parts.append(f'{word} "{nearest}" comes nearest, {times[nearest]:.3g}-fold of the published errors')
@@ -246,8 +240,7 @@ def errors_grid(variants: Sequence[Variant]) -> Grid:
         for each in variants
         for length, error in each.best.items()
     }
-    printed = {(each.table, length): error for each in variants for length, error in each.printed.items()}
-    rows = [("published", "", *(f"{printed[place]:.1e}" for place in places))]
+    rows = [("published", "", *(f"{printed_error(*place):.1e}" for place in places))]
     rows += [(name, f"({times[name]:.3g})", *(cells.get((name, *place), "-") for place in places)) for name in names]
     return grid_of("best of seeds (times the published error)", ("", "all", *_columns(places)), rows)
 
