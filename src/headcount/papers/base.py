@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..tasks import AbstractTask
 
 Pieces = dict[str, Any]
-"""What a closed-form study computed, by the name of the piece, as JSON."""
+"""Results of a closed-form study by the name of the piece, as JSON."""
 
 
 class Scale(enum.StrEnum):
@@ -92,15 +92,15 @@ class Study:
     """A table or figure whose models are trained.
 
     Args:
-        name: What one types.
-        title: What the paper calls it.
+        name: Its name on the command line.
+        title: Its name in the paper.
         asks: The question it answers.
         efforts: How much is done at each scale.
         report: The fields of its section, from its results: headline, claims, grids, charts.
-        parts: What is trained, from an effort.
-        notes: What is ours and not the paper's.
+        parts: The models to train, from an effort.
+        notes: Our own choices, which the paper does not name.
         published_claims: Its rules applied to the numbers that the paper prints; none where it prints none.
-        changes: What an experiment has in place of the scale's own, in words: it was asked for by an option.
+        changes: Describes the settings of an experiment that options changed from the scale's own.
         reads: The study whose experiment this one reads, where it trains no models of its own.
         options: Fields of the effort that options of the command line change.
     """
@@ -149,7 +149,7 @@ class Study:
         )
 
     def swept(self, effort: Any) -> Iterable[Part]:
-        """What is trained, from an effort."""
+        """The models to train, from an effort."""
         return self.parts(effort)
 
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
@@ -162,16 +162,16 @@ class Study:
         return Section(name=self.name, title=title, asks=self.asks, notes=notes, **fields)
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
-        """What is less than at paper scale, and what is ours and not the paper's."""
+        """Notes: the differences from paper scale, and our own choices."""
         return (*scale_note(self.efforts, scale), *self.notes)
 
     def pictures(self, folder: Path) -> tuple[Picture, ...]:
-        """What was drawn of its data in a results folder."""
+        """The pictures of its data in a results folder."""
         return ()
 
 
 def scale_note(efforts: Mapping[Scale, Any], scale: Scale) -> tuple[str, ...]:
-    """What a scale has less of than paper scale, from the fields of both; none at paper scale."""
+    """The fields in which a scale differs from paper scale, as a note; none at paper scale."""
     if scale is Scale.PAPER:
         return ()
     here, paper = (_fields(asdict(efforts[each])) for each in (scale, Scale.PAPER))
@@ -207,7 +207,7 @@ class ClosedFormStudy(ABC):
 
     @abstractmethod
     def pieces(self, scale: Scale) -> dict[str, Callable[[], Any]]:
-        """What is to be computed, by name; each gives JSON."""
+        """The computations by name; each gives JSON."""
 
     @abstractmethod
     def expected_seconds(self, scale: Scale) -> float:

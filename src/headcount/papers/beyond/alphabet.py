@@ -31,7 +31,7 @@ NEAR = 1.1
 EXAMPLES = 20_000
 VALIDATION = SYMBOLS**8
 """Every sequence of 8 tokens, so that errors are exact: rare sequences decide, and 20,000 drawn ones miss them. There
-are too many of 16 tokens; so many are drawn."""
+are too many of 16 tokens; as many are drawn."""
 OF_SHARP, OF_SOFT = (f"best of seeds, beta = {beta:g}: " for beta in (SHARP, SOFT))
 LINES = {SHARP: f"nearly hard (beta = {SHARP:g})", SOFT: f"soft (beta = {SOFT:g})"}
 

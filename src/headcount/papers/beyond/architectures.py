@@ -87,7 +87,7 @@ class Group(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A claim that on some tasks `one` errs at least so many times as much as `other`; refuted where it is `below`."""
+    """A claim that on some tasks `one` errs `at_least` times as much as `other`; refuted where the ratio is `below`."""
 
     statement: str
     tasks: tuple[str, ...]

@@ -30,10 +30,10 @@ from ..claims.depth import (
     inside_claim,
     is_solved,
     law_claim,
-    level,
-    limits,
-    missed,
+    level_at,
+    maxima_missed,
     nearest_law,
+    shape_limits,
 )
 from ..claims.rank import count_of_layers
 from ..head_count.tables import class_token
@@ -50,7 +50,7 @@ INSIDES: dict[str, dict[str, Any]] = {
     "positions": {"positions": "additive"},
     BOTH_INSIDE: {"inner_hidden": INNER_HIDDEN, "positions": "additive"},
 }
-"""What models have inside besides attention layers."""
+"""Parts of the models between their attention layers."""
 
 
 class Shape(NamedTuple):
@@ -83,7 +83,7 @@ def headline(limited: list[Limit]) -> str:
 
 
 def largest_grid(table: ErrorTable, limited: list[Limit]) -> Grid:
-    """The largest D solved by each shape, beside what the laws say."""
+    """The largest D solved by each shape, and the values of the laws."""
     rows = []
     for limit in limited:
         interval = f"{limit.largest} ({limit.low} to {limit.high})" if limit.largest else "none"
@@ -186,7 +186,7 @@ def _error_series(table: ErrorTable, layers: int) -> tuple[Series, ...]:
     for heads in table.values("heads"):
         place = {"layers": layers, "heads": heads, "inside": ATTENTION_ONLY}
         dims = table.values("intrinsic_dim")
-        errors = {dim: float(missed(level(table, intrinsic_dim=dim, **place), dim)) for dim in dims}
+        errors = {dim: float(maxima_missed(level_at(table, intrinsic_dim=dim, **place), dim)) for dim in dims}
         known = {dim / heads: error for dim, error in errors.items() if np.isfinite(error)}
         if known:
             series.append(line_of(count_of_heads(heads), known, heads - 1))
@@ -215,7 +215,7 @@ def _parts(effort: Effort) -> Iterable[Part]:
 
 def _report(results: Results) -> dict[str, Any]:
     table = results.table()
-    limited = limits(table)
+    limited = shape_limits(table)
     return {
         "headline": headline(limited),
         "claims": (*(law_claim(law, limited) for law in LAWS), inside_claim(table)),

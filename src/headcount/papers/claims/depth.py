@@ -84,7 +84,7 @@ class Limit:
         return f"L = {self.layers}, h = {self.heads}"
 
 
-def limits(table: ErrorTable, inside: str = ATTENTION_ONLY) -> list[Limit]:
+def shape_limits(table: ErrorTable, inside: str = ATTENTION_ONLY) -> list[Limit]:
     """One limit per (layers, heads) that has a finished model, by layers and then heads."""
     if inside not in table.values("inside"):
         return []
@@ -122,17 +122,17 @@ def _limit(layers: int, heads: int, longest: int, by_dim: dict[int, Float[np.nda
     )
 
 
-def missed(error: Float[np.ndarray, "..."] | float, dim: int) -> Float[np.ndarray, "..."]:
+def maxima_missed(error: Float[np.ndarray, "..."] | float, dim: int) -> Float[np.ndarray, "..."]:
     """An NMSE in maxima missed: 1 where one of `dim` is missed, more or less."""
     return np.asarray(np.asarray(error) * dim / ONE_MISSED)
 
 
 def is_solved(error: Float[np.ndarray, "..."] | float, dim: int) -> Bool[np.ndarray, "..."]:
     """Whether errors are those of models that have all `dim` maxima; NaN is not."""
-    return np.asarray(missed(error, dim) <= SOLVED)
+    return np.asarray(maxima_missed(error, dim) <= SOLVED)
 
 
-def level(table: ErrorTable, **place: int | str) -> float:
+def level_at(table: ErrorTable, **place: int | str) -> float:
     """The best of seeds at one (layers, heads, inside, intrinsic_dim), a geometric mean over lengths and draws."""
     part = table.select(**place)
     return best_level(np.moveaxis(part.errors, part.index("seed"), -1).reshape(-1, len(part.values("seed"))))
@@ -207,10 +207,10 @@ def inside_claim(table: ErrorTable) -> Cases:
 
     What only attention alone solves counts against it: as many losses as gains leave it undecided, more refute it.
     """
-    alone = {(limit.layers, limit.heads): limit for limit in limits(table)}
+    alone = {(limit.layers, limit.heads): limit for limit in shape_limits(table)}
     gains, losses, shared = [], [], 0
     for inside in table.values("inside"):
-        for limit in limits(table, inside) if inside != ATTENTION_ONLY else ():
+        for limit in shape_limits(table, inside) if inside != ATTENTION_ONLY else ():
             without = alone.get((limit.layers, limit.heads))
             if without is None:
                 continue
@@ -219,7 +219,7 @@ def inside_claim(table: ErrorTable) -> Cases:
             for changed, one, other in ((gains, limit, without), (losses, without, limit)):
                 for dim in sorted((both & {*one.solved}) - {*other.solved}):
                     place = {"layers": limit.layers, "heads": limit.heads, "intrinsic_dim": dim}
-                    errors = (level(table, inside=kind, **place) for kind in (ATTENTION_ONLY, inside))
+                    errors = (level_at(table, inside=kind, **place) for kind in (ATTENTION_ONLY, inside))
                     changed.append(f"{limit.name}, D = {dim}, {inside}: {' to '.join(decimal(e) for e in errors)}")
     if shared:
         words = f"of {shared} shapes and D measured both ways, solved only with them: {'; '.join(gains) or 'none'}; "

@@ -64,7 +64,7 @@ class Capacity:
 
     @property
     def bound(self) -> int:
-        return proved(self.heads, self.rank, self.length)
+        return proved_count(self.heads, self.rank, self.length)
 
     @property
     def low(self) -> float:
@@ -78,7 +78,7 @@ class Capacity:
         return self.missing or f"{self.examples:.0f} [{self.low:.0f}, {self.high:.0f}]"
 
 
-def proved(heads: int, rank: int, length: int) -> int:
+def proved_count(heads: int, rank: int, length: int) -> int:
     """H (r - 1) + 1 with r = min(n, d_h): examples that some weights memorise, by Theorem 1 of Mahdavi et al."""
     return heads * (min(length - 1, rank) - 1) + 1
 
@@ -111,7 +111,7 @@ def _capacity(
     tried = [(counts[there], line[there]) for line, there in zip(errors.T, finished.T, strict=True) if there.sum() > 1]
     if len(tried) < MIN_SEEDS:
         return None
-    by_seed = np.array([float(memorised(*line)) for line in tried])
+    by_seed = np.array([float(memorised_count(*line)) for line in tried])
     missing = ""
     if np.mean([np.all(line > WRONG) for _, line in tried]) >= 0.5:
         missing = f"fewer than {min(seen[0] for seen, _ in tried)}"
@@ -131,7 +131,7 @@ def _capacity(
     )
 
 
-def memorised(counts: np.ndarray, errors: Float[np.ndarray, "*lines counts"]) -> Float[np.ndarray, "*lines"]:
+def memorised_count(counts: np.ndarray, errors: Float[np.ndarray, "*lines counts"]) -> Float[np.ndarray, "*lines"]:
     """The number of examples up to which errors stay at `WRONG`: the last count that does, and part of the way on.
 
     The way to the next count is interpolated along the logarithm of the count. Where no count does it is the first,
@@ -146,7 +146,7 @@ def memorised(counts: np.ndarray, errors: Float[np.ndarray, "*lines counts"]) ->
     return np.asarray(np.exp(logs[last] + np.clip(share, 0.0, 1.0) * (logs[after] - logs[last])))
 
 
-def lines(found: Iterable[Capacity], axis: str) -> dict[tuple[Any, ...], list[Capacity]]:
+def capacity_lines(found: Iterable[Capacity], axis: str) -> dict[tuple[Any, ...], list[Capacity]]:
     """Capacities along an axis with two values or more, by the others of context, heads, rank and length."""
     others = [name for name in ("context", "heads", "rank", "length") if name != axis]
     grouped: dict[tuple[Any, ...], list[Capacity]] = {}
@@ -180,7 +180,7 @@ def with_number(line: Iterable[Capacity]) -> list[Capacity]:
 )
 def linear_claim(found: Sequence[Capacity], context: str) -> Cases:
     """The exponent of the heads is 1, or near it."""
-    for line in lines(_of(found, context), "heads").values():
+    for line in capacity_lines(_of(found, context), "heads").values():
         exponent = heads_exponent(line)
         if exponent is not None:
             heads = ", ".join(str(each.heads) for each in with_number(line))
@@ -217,7 +217,7 @@ def proved_claim(found: Sequence[Capacity]) -> Cases:
 )
 def context_claim(found: Sequence[Capacity], context: str) -> Cases:
     """More tokens, more examples, at the same number of weights."""
-    for line in lines(_of(found, context), "length").values():
+    for line in capacity_lines(_of(found, context), "length").values():
         yield from _growing(line, "tokens")
 
 
@@ -227,7 +227,7 @@ def context_claim(found: Sequence[Capacity], context: str) -> Cases:
 )
 def below_claim(found: Sequence[Capacity], context: str) -> Cases:
     """The control of `beyond_claim`."""
-    for line in lines(_of(found, context), "rank").values():
+    for line in capacity_lines(_of(found, context), "rank").values():
         yield from _growing([each for each in line if each.rank <= each.tokens], "rank")
 
 
@@ -237,7 +237,7 @@ def below_claim(found: Sequence[Capacity], context: str) -> Cases:
 )
 def beyond_claim(found: Sequence[Capacity], context: str) -> Cases:
     """A score is a product of n keys and a query: with a shared context, of rank n at most."""
-    for line in lines(_of(found, context), "rank").values():
+    for line in capacity_lines(_of(found, context), "rank").values():
         full = [each for each in with_number(line) if each.rank == each.tokens]
         for each in with_number(line):
             if full and each.rank > each.tokens:

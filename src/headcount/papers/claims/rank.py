@@ -21,17 +21,17 @@ SAME = 1.1
 
 
 def full_rank(at: dict[str, Any]) -> int:
-    """The rank of one head that has all of the width, a position code beside it included."""
+    """The rank of one head that has all of the width, with that of a concatenated position code."""
     return 2 * at["dim"] if at.get("positions") == "concatenated" else at["dim"]
 
 
-def varying(table: ErrorTable) -> frozenset[str]:
+def varying_axes(table: ErrorTable) -> frozenset[str]:
     """The axes along which lines differ."""
     return frozenset(axis for axis, values in table.axes.items() if axis != "rank" and len(values) > 1)
 
 
-def named(at: dict[str, Any], differing: frozenset[str], otherwise: str = "measured") -> str:
-    """What tells a line from the others, in words; `otherwise` where nothing does."""
+def line_name(at: dict[str, Any], differing: frozenset[str], otherwise: str = "measured") -> str:
+    """Name a line by the axes along which lines differ; `otherwise` where none does."""
     words = {
         "layers": count_of_layers(at.get("layers", 1)),
         "multiplier": "1 block" if at.get("multiplier") == 1 else f"{at.get('multiplier')} blocks",
@@ -57,13 +57,13 @@ def full_rank_claim(table: ErrorTable, layers: int = 1) -> ClaimResult:
 
 
 def _full_rank(table: ErrorTable, layers: int) -> Cases:
-    differing = varying(table) - {"multiplier", "layers"}
+    differing = varying_axes(table) - {"multiplier", "layers"}
     yield "the error falls from half to full rank (and from the lowest rank to half) "
     for at, line in _of_layers(table, layers).reduced("multiplier").lines("rank"):
         ranks = sorted(line)
         if len(ranks) > 1 and full_rank(at) in line:
             full, before = line[ranks[-2]] / line[ranks[-1]], line[ranks[0]] / line[ranks[-2]]
-            words = f"{named(at, differing, otherwise='')} {full:.3g}-fold ({before:.3g}-fold)".strip()
+            words = f"{line_name(at, differing, otherwise='')} {full:.3g}-fold ({before:.3g}-fold)".strip()
             yield exactly(words, full >= DROP and full > before)
 
 
@@ -77,7 +77,8 @@ def more_heads_claim(table: ErrorTable) -> Cases:
     worst = ""
     if helped:
         at, line, low, high = helped[-1]
-        worst = f"; not from rank {high} to {low} with {named(at, varying(table))}: {line[high]:.2g}, {line[low]:.2g}"
+        where = f"from rank {high} to {low} with {line_name(at, varying_axes(table))}"
+        worst = f"; not {where}: {line[high]:.2g}, {line[low]:.2g}"
     if steps:
         yield exactly(
             f"in {len(steps) - len(helped)} of {len(steps)} steps from one rank to the next lower, with more heads, "
@@ -173,7 +174,7 @@ def wider_heads_claim(table: ErrorTable) -> Cases:
 
 
 def _of_layers(table: ErrorTable, layers: int) -> ErrorTable:
-    """The part of so many layers; an empty one where there is none."""
+    """Select a number of layers; an empty table where there is none."""
     return table.select(layers=[layers] if layers in table.values("layers") else [])
 
 

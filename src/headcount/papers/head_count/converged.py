@@ -35,7 +35,7 @@ WORDS = {
     "learning_rate": "rate",
     "clip": "clip",
 }
-"""What a change is called, by the field of `TrainSpec`."""
+"""The word for a change, by the field of `TrainSpec`."""
 THOUSANDS = ("steps", "train_examples")
 Change = dict[str, float]
 """New values by field of `TrainSpec`; that of `steps` is a factor."""

@@ -27,7 +27,7 @@ MIN_DRAWS = 4
 MOST = 0.9
 """The share of draws in which something holds that holds in nearly all."""
 LIMIT = 0.05
-"""A share of exceptions is ruled out where so many draws without one have at most this probability."""
+"""A share of exceptions is ruled out where as many draws without one have at most this probability."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,10 +260,6 @@ def _chart(table: ErrorTable, theirs: ErrorTable) -> Chart:
     return chart_along("heads", HEADS, series, "draws", "Error against heads, a line per draw", caption)
 
 
-def _effort(lengths: tuple[int, ...], seeds: int, steps: int, draws: int, data_draws: int) -> Effort:
-    return effort_over(lengths, seeds, steps, task_seed=tuple(range(draws)), data_seed=tuple(range(data_draws)))
-
-
 STUDY = Study(
     name="table2-draws",
     title="Table 2 over draws",
@@ -276,8 +272,8 @@ STUDY = Study(
         OUR_CHOICES[0],
     ),
     efforts={
-        Scale.SMOKE: _effort((8, 16), seeds=2, steps=1000, draws=2, data_draws=2),
-        Scale.LAPTOP: _effort((8, 16, 32), seeds=3, steps=4000, draws=4, data_draws=2),
-        Scale.PAPER: _effort(ALL_LENGTHS, seeds=5, steps=20_000, draws=10, data_draws=3),
+        Scale.SMOKE: effort_over((8, 16), 2, 1000, task_seed=(0, 1), data_seed=(0, 1)),
+        Scale.LAPTOP: effort_over((8, 16, 32), 3, 4000, task_seed=(0, 1, 2, 3), data_seed=(0, 1)),
+        Scale.PAPER: effort_over(ALL_LENGTHS, 5, 20_000, task_seed=tuple(range(10)), data_seed=(0, 1, 2)),
     },
 )

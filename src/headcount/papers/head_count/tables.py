@@ -130,7 +130,7 @@ def table_study(
 
 
 def _training_note(training: ErrorTable, transition: int) -> tuple[str, ...]:
-    """What training left where heads are enough, to tell what optimising and what generalising costs."""
+    """Training errors where heads are enough, to tell the cost of optimising from that of generalising."""
     enough = training.select(heads=[heads for heads in training.values("heads") if heads >= transition]).trimmed()
     if not enough.errors.size:
         return ()

@@ -28,11 +28,11 @@ from ..claims.memorise import (
     below_claim,
     beyond_claim,
     capacities,
+    capacity_lines,
     context_claim,
     contexts_of,
     heads_exponent,
     linear_claim,
-    lines,
     proved_claim,
     with_number,
 )
@@ -104,7 +104,7 @@ ALONG = (
 def headline(found: Sequence[Capacity]) -> str:
     """How the capacity grows with the heads."""
     parts = []
-    for (context, *_), line in lines(found, "heads").items():
+    for (context, *_), line in capacity_lines(found, "heads").items():
         fit = heads_exponent(line)
         if fit is not None:
             first, *_, last = with_number(line)
@@ -142,7 +142,7 @@ def error_grid(table: ErrorTable) -> Grid:
 def _chart(found: Sequence[Capacity], along: Along) -> Chart | None:
     """Capacity along an axis; None where no shape has a number at two values."""
     series, proved = [], {}
-    for (context, *_), line in lines(found, along.axis).items():
+    for (context, *_), line in capacity_lines(found, along.axis).items():
         known = with_number(line)
         if len(known) < 2:
             continue

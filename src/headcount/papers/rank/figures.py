@@ -29,11 +29,11 @@ from ..claims.rank import (
     count_of_layers,
     depth_claim,
     full_rank_claim,
+    line_name,
     longer_claim,
     more_heads_claim,
-    named,
     shorter_claim,
-    varying,
+    varying_axes,
     wider_heads_claim,
 )
 from ..published import published_points
@@ -188,7 +188,7 @@ OUR_CHOICES = (
 
 
 def changes_of(experiment: Experiment, effort: RankEffort) -> list[str]:
-    """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
+    """Describe the settings of an experiment that options changed from the scale's own."""
     steps = experiment.settings.get("train", {}).get("steps", effort.steps)
     norm_first = experiment.settings.get("model", {}).get("norm_first", effort.norm_first)
     words = [] if steps == effort.steps else [f"{steps:,} steps"]
@@ -201,29 +201,29 @@ def with_logarithms(table: ErrorTable) -> ErrorTable:
 
 def rank_grid(table: ErrorTable, published: ErrorTable | None, title: str = "smallest error over seeds") -> Grid:
     """Error by rank, a row per line, the published value in parentheses."""
-    ranks, differing = table.values("rank"), varying(table)
-    rows, beside = [], False
+    ranks, differing = table.values("rank"), varying_axes(table)
+    rows, compared = [], False
     for at, line in table.lines("rank"):
         cells = []
         for rank in ranks:
             theirs = np.nan if published is None else published.at(rank=rank, **at)
-            beside |= bool(np.isfinite(theirs))
+            compared |= bool(np.isfinite(theirs))
             reference = f" ({theirs:.2g})" if np.isfinite(theirs) else ""
             cells.append(f"{line[rank]:.2g}{reference}" if rank in line else "-")
-        rows.append((named(at, differing), *cells))
-    title += " (published, read off a plot)" if beside else ""
+        rows.append((line_name(at, differing), *cells))
+    title += " (published, read off a plot)" if compared else ""
     return Grid(title=title, columns=("", *(f"rank {rank}" for rank in ranks)), rows=tuple(rows))
 
 
 def rank_charts(table: ErrorTable, published: ErrorTable | None) -> tuple[Chart, ...]:
     """Error against rank, a chart per number of layers, a line per variant."""
-    differing = varying(table) - {"layers"}
+    differing = varying_axes(table) - {"layers"}
     charts = []
     for layers in table.values("layers"):
         part = table.select(layers=[layers])
         series = []
         for place, (at, line) in enumerate(part.lines("rank")):
-            name = named(at, differing)
+            name = line_name(at, differing)
             series.append(line_of(name, line, place))
             theirs = _published_line(published, at)
             series += [line_of(f"{name}, published", theirs, place, "published")] if theirs else []

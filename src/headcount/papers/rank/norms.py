@@ -42,7 +42,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     SLOW: {"norm_first": False, "learning_rate": 0.001},
     GENTLE: {"norm_first": False, "learning_rate": 0.003, "warmup": 0.5},
 }
-"""What a recipe changes of the published training, by its name."""
+"""Changes to the published training, by the name of the recipe."""
 
 
 LEARNED = 0.9

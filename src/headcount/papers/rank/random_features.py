@@ -29,7 +29,7 @@ AS_SCRIPT = "keys not renormalised"
 NEAR = 0.1
 """The share by which our end points may differ from those read off a plot."""
 FIRST_DEGREE_ERROR = 0.1817
-"""What is left in high dimension when all harmonics of degree one are learned (`theory.rank.first_degree_error`)."""
+"""The error in high dimension when all harmonics of degree one are learned (`theory.rank.first_degree_error`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

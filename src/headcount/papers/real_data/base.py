@@ -114,7 +114,7 @@ class RealDataStudy(Study):
 
 
 def changes_of(experiment: Experiment, effort: LabelledEffort) -> list[str]:
-    """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
+    """Describe the settings of an experiment that options changed from the scale's own."""
     precision = experiment.settings.get("train", {}).get("precision", effort.precision)
     return [] if precision == effort.precision else [f"products in {precision}"]
 
@@ -230,7 +230,7 @@ def share(value: float) -> str:
 
 
 def wrong_at_both_ends(training: ErrorTable, wrong: str) -> str:
-    """What the fewest and the most heads leave wrong at the worst length; `wrong` says what the first share is of."""
+    """Describe the shares that the fewest and the most heads get wrong at the worst length; `wrong` names the first."""
     heads, worst = training.values("heads"), training.reduced("length", "worst").errors
     few, many = (share(float(worst[i])) for i in (0, -1))
     return f"{few} {wrong} with {count_of_heads(heads[0])}, {many} with {count_of_heads(heads[-1])}, at the worst T"

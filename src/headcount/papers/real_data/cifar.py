@@ -128,7 +128,7 @@ def _report(results: Results) -> dict[str, Any]:
     return {
         "headline": f"CIFAR-10: {wrong_at_both_ends(means.training, 'of the training set wrong')}",
         "claims": (
-            *judged(partial(_rules, beside=published.training), means, PRINTED),
+            *judged(partial(_rules, published=published.training), means, PRINTED),
             *nearness_claims(means, published, whole=results.scale is Scale.PAPER),
         ),
         "grids": tuple(accuracy_grids("", means, published)),
@@ -151,7 +151,7 @@ def patch_of(experiment: Experiment) -> int:
 
 
 def _changes(experiment: Experiment, effort: LabelledEffort) -> list[str]:
-    """What the models have in place of the scale's own, in words."""
+    """Describe the settings that options changed from the scale's own."""
     patch = patch_of(experiment)
     steps = experiment.settings.get("train", {}).get("steps", effort.steps)
     lasting = [] if steps == effort.steps else [f"{steps:,} steps of {effort.batch}"]
@@ -159,13 +159,13 @@ def _changes(experiment: Experiment, effort: LabelledEffort) -> list[str]:
     return [*patches, *lasting, *changes_of(experiment, effort)]
 
 
-def _rules(means: Means, beside: ErrorTable | None = None) -> tuple[ClaimResult, ...]:
-    """The claims, `beside` the published training shares where they are of equal patches."""
+def _rules(means: Means, published: ErrorTable | None = None) -> tuple[ClaimResult, ...]:
+    """Judge all claims; `published` are the training shares of the paper, where they are of equal patches."""
     return (
         first_fit_claim(means.training, TRANSITION, SMALL),
         length_costs_claim(means.training, TRANSITION, means.training_margin),
         levelling_claim(means.training, TRANSITION),
-        reversal_turns_claim(means.training, beside, TRANSITION),
+        reversal_turns_claim(means.training, published, TRANSITION),
         overfitting_claim(means.validation, means.validation_margin),
     )
 
@@ -235,7 +235,7 @@ PAPER = EFFORTS[Scale.PAPER]
 
 
 def choices(places: str) -> tuple[str, ...]:
-    """What is ours; `places` says how the places of images are drawn."""
+    """Notes on our own choices; `places` says how the places of images are drawn."""
     return (
         "Published: four layers, head_dim 16, layer norm, residuals, dropout, a class token, AdamW with a cosine. "
         "The text says patches of 8 pixels (--patch 8), the tables' T says 4: we take 4. Not published are the "
@@ -259,7 +259,7 @@ STUDY = CifarStudy(
     report=_report,
     printed=printed,
     notes=choices("Images take a new place each time they are shown, in validation always the same one."),
-    published_claims=lambda: _rules(PRINTED, beside=TRAINING),
+    published_claims=lambda: _rules(PRINTED, published=TRAINING),
     changes=_changes,
     options=("epochs", "precision"),
     efforts=EFFORTS,

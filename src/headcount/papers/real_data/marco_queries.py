@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Place = tuple[int, int]
 """Heads and length."""
 METRICS = {"training": (TRAIN_ERROR, TRAINING, 6), "validation": (FINAL_ERROR, passages.VALIDATION, 7)}
-"""What is judged, by its name: the metric, the published table, and its number."""
+"""By name, what is judged: the metric, the published table, and its number."""
 
 
 def learning_curves(table: ErrorTable) -> dict[Place, LearningCurve]:
@@ -165,7 +165,7 @@ def chart(what: str, table: ErrorTable, curves: dict[Place, LearningCurve], leng
     return chart_along("queries", ticks, series, name, title, caption, WRONG_LABEL, spread="interval")
 
 
-def among(effort: LabelledEffort, queries: int) -> dict[int, LabelledEffort]:
+def efforts_by_queries(effort: LabelledEffort, queries: int) -> dict[int, LabelledEffort]:
     """The training by number of queries, of those that are there; those asked for beyond are all of them.
 
     `batch` is that of the published number of queries. Fewer have a smaller one, so that all have equally many steps:
@@ -186,7 +186,7 @@ def among(effort: LabelledEffort, queries: int) -> dict[int, LabelledEffort]:
 
 def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     """The number of queries is an axis of the experiment."""
-    for queries, training in among(effort, passages.training_queries(task)).items():
+    for queries, training in efforts_by_queries(effort, passages.training_queries(task)).items():
         yield {"queries": queries}, training
 
 

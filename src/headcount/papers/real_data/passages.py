@@ -1,4 +1,4 @@
-"""What studies of MS MARCO share: the passages, the model, and the published Tables 6 and 7."""
+"""Shared by the studies of MS MARCO: the passages, the model, and the published Tables 6 and 7."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ TRANSITION = 12
 QUERIES, TRAINED, VALIDATED = 30_000, 28_000, 2_000
 """28,000 training and 2,000 validation queries, as published, where a collection has them."""
 PASSAGES = 200_000
-"""Of a larger collection so many are searched for negatives, the positives among them."""
+"""Passages of a larger collection that are searched for negatives, the positives among them."""
 OF_TRAINING = ("queries.train.tsv", "queries.train.tsv.gz", "qrels/train.tsv")
 """Files by which a folder with several sets of queries shows that the published one is among them."""
 BERT_DIM = 768
