@@ -38,7 +38,7 @@ class Scale(enum.StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effort:
+class StudyEffort:
     """How much of a study is done at a scale. `axes` has the values along axes that only this study has."""
 
     lengths: tuple[int, ...]
@@ -58,9 +58,9 @@ class Effort:
         return axes | {"length": self.lengths, "seed": range(self.seeds)}
 
 
-def effort_over(lengths: tuple[int, ...], seeds: int, steps: int, **axes: tuple[Any, ...]) -> Effort:
+def effort_over(lengths: tuple[int, ...], seeds: int, steps: int, **axes: tuple[Any, ...]) -> StudyEffort:
     """Return an effort with these values along the axes that only its study has."""
-    return Effort(lengths=lengths, seeds=seeds, steps=steps, axes=axes)
+    return StudyEffort(lengths=lengths, seeds=seeds, steps=steps, axes=axes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Results:
+class StudyResults:
     """The records of a study's experiment, of which at least one has finished."""
 
     experiment: Experiment
@@ -109,7 +109,7 @@ class Study:
     title: str
     asks: str
     efforts: Mapping[Scale, Any]
-    report: Callable[[Results], dict[str, Any]]
+    report: Callable[[StudyResults], dict[str, Any]]
     parts: Callable[[Any], Iterable[Part]] = lambda effort: ()
     notes: tuple[str, ...] = ()
     published_claims: Callable[[], tuple[ClaimResult, ...]] = tuple
@@ -154,7 +154,7 @@ class Study:
 
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         """Its part of a report, from the records of its experiment, of which at least one has finished."""
-        fields = self.report(Results(experiment, list(records), scale, self.efforts[scale]))
+        fields = self.report(StudyResults(experiment, list(records), scale, self.efforts[scale]))
         changes = self.changes(experiment, self.efforts[scale])
         said = [f"Changed from the {scale} scale, which is described below: {', '.join(changes)}."] if changes else []
         notes = (*said, *fields.pop("notes", ()), *self.choices(scale))

@@ -28,17 +28,17 @@ def chart_along(
     y_label: str = NMSE.label,
     **fields: Any,
 ) -> Chart:
-    """Draw lines along an axis; all axes but the heads are logarithmic."""
+    """Draw lines along an axis; those of `AXIS_LABELS` but the heads are logarithmic, others are their own label."""
+    scale: dict[str, Any] = {"log_x": axis in AXIS_LABELS and axis != "heads"}
     return Chart(
         name=name,
         title=title,
-        x_label=AXIS_LABELS[axis],
+        x_label=AXIS_LABELS.get(axis, axis),
         y_label=y_label,
         x_ticks=tuple(ticks),
         series=tuple(series),
         caption=caption,
-        log_x=axis != "heads",
-        **fields,
+        **scale | fields,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...answer import ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
 from ...report.section import Grid
-from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, exactly
 from ..head_count.tables import class_token
@@ -36,7 +36,7 @@ OF_SHARP, OF_SOFT = (f"best of seeds, beta = {beta:g}: " for beta in (SHARP, SOF
 LINES = {SHARP: f"nearly hard (beta = {SHARP:g})", SOFT: f"soft (beta = {SOFT:g})"}
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import AlphabetMaxima
 
     length = effort.lengths[0]
@@ -46,7 +46,7 @@ def _parts(effort: Effort) -> Iterable[Part]:
     yield Part(task=task, model=model, axes=effort.over(heads=HEADS, beta=(SOFT, SHARP)), train=train)
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table().ordered("heads", "beta", "length", "seed")
     claims = (_never_below(table), _reached(table), _soft_is_below(table))
     return {
@@ -57,7 +57,7 @@ def _report(results: Results) -> dict[str, Any]:
     }
 
 
-class Measured(NamedTuple):
+class FloorComparison(NamedTuple):
     """The smallest finished error of seeds, and the least of any as many hard heads."""
 
     heads: int
@@ -70,11 +70,11 @@ class Measured(NamedTuple):
         return f"{count_of_heads(self.heads)}, length {self.length}: {self.error:.3g} (floor {self.floor:.3g})"
 
 
-def _measured(table: ErrorTable, beta: float) -> list[Measured]:
+def _measured(table: ErrorTable, beta: float) -> list[FloorComparison]:
     """Every head count and length of which a model of one beta has finished."""
     part = table.reduced("seed").select(beta=[beta] if beta in table.values("beta") else [])
     return [
-        Measured(at["heads"], at["length"], error, FLOORS[at["length"]][at["heads"] - 1])
+        FloorComparison(at["heads"], at["length"], error, FLOORS[at["length"]][at["heads"] - 1])
         for at, error in part.cells()
         if np.isfinite(error)
     ]

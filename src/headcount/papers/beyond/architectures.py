@@ -16,7 +16,8 @@ from ...answer.bootstrap import MIN_SEEDS
 from ...answer.claim import ClaimResult
 from ...report.chart import HeatMap
 from ...report.section import Grid
-from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..charts import grid_of
 from ..claims.judge import Case, judge
 from ..head_count.tables import paper_task
 
@@ -69,7 +70,7 @@ NEEDED = 4
 """Retrievals of these tasks."""
 
 
-class Group(NamedTuple):
+class ColumnGroup(NamedTuple):
     """Columns of which the one with the smallest error counts: a control, or attention with some head counts."""
 
     name: str
@@ -86,13 +87,13 @@ class Group(NamedTuple):
         return f"{self.name} {error:.2g}" if column in self.name else f"{self.name} {error:.2g} ({column})"
 
 
-class Comparison(NamedTuple):
+class ArchitectureComparison(NamedTuple):
     """A claim that on some tasks `one` errs `at_least` times as much as `other`; refuted where the ratio is `below`."""
 
     statement: str
     tasks: tuple[str, ...]
-    one: Group
-    other: Group
+    one: ColumnGroup
+    other: ColumnGroup
     at_least: float = CLEARLY
     below: float = 1.0
 
@@ -111,44 +112,49 @@ class Comparison(NamedTuple):
 
 
 MOST_HEADS = 64
-MAX_POOL, MEAN_POOL, GRU = (Group(name, controls=(name,)) for name in ("max pool", "mean pool", "GRU"))
-ANY_HEADS, BEST_CONTROL = Group("attention", range(1, MOST_HEADS)), Group("the best control", controls=tuple(CONTROLS))
+MAX_POOL, MEAN_POOL, GRU = (ColumnGroup(name, controls=(name,)) for name in ("max pool", "mean pool", "GRU"))
+ANY_HEADS, BEST_CONTROL = (
+    ColumnGroup("attention", range(1, MOST_HEADS)),
+    ColumnGroup("the best control", controls=tuple(CONTROLS)),
+)
 COMPARISONS = (
-    Comparison(
+    ArchitectureComparison(
         "Max pooling solves D retrievals as well as D heads or more do: within a factor of two, or better.",
         RETRIEVALS,
-        Group("D heads or more", range(NEEDED, MOST_HEADS)),
+        ColumnGroup("D heads or more", range(NEEDED, MOST_HEADS)),
         MAX_POOL,
         at_least=1 / CLEARLY,
         below=1 / CLEARLY,
     ),
     # What too few heads cannot retrieve, a maximum per feature does.
-    Comparison(
+    ArchitectureComparison(
         "Fewer than D heads do worse on D retrievals than max pooling.",
         RETRIEVALS,
-        Group("fewer than D heads", range(1, NEEDED)),
+        ColumnGroup("fewer than D heads", range(1, NEEDED)),
         MAX_POOL,
     ),
     # DeepSets has the parameters, and not the maximum.
-    Comparison("Mean pooling (DeepSets) does worse on D retrievals than max pooling.", RETRIEVALS, MEAN_POOL, MAX_POOL),
+    ArchitectureComparison(
+        "Mean pooling (DeepSets) does worse on D retrievals than max pooling.", RETRIEVALS, MEAN_POOL, MAX_POOL
+    ),
     # A state has to carry every maximum so far; a CNN whose channels are pooled by a maximum does not.
-    Comparison("A GRU does worse on D retrievals than max pooling.", RETRIEVALS, GRU, MAX_POOL),
+    ArchitectureComparison("A GRU does worse on D retrievals than max pooling.", RETRIEVALS, GRU, MAX_POOL),
     # Which pool a task needs has to be known; equal weights are as near to a head as one weight of 1.
-    Comparison(
+    ArchitectureComparison(
         "Max pooling does worse on an average than attention, which has no pool to be chosen.",
         ("average",),
         MAX_POOL,
         ANY_HEADS,
     ),
     # A head scores one feature and reads another; a maximum reads what it scores.
-    Comparison(
+    ArchitectureComparison(
         "To read one feature where another is largest, attention does better than every control.",
         ("value",),
         BEST_CONTROL,
         ANY_HEADS,
     ),
     # The sequence itself says which token to look for.
-    Comparison(
+    ArchitectureComparison(
         "To read the token nearest to a query, attention does better than every control.",
         (QUERY_TASK,),
         BEST_CONTROL,
@@ -157,7 +163,7 @@ COMPARISONS = (
 )
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     for name in effort.axes["task"]:
         for architecture in (ATTENTION, *controls_of(name)):
             task = partial(_task, name, effort.lengths[0])
@@ -171,7 +177,7 @@ def _parts(effort: Effort) -> Iterable[Part]:
             )
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     best = by_column(table.reduced("seed"))
     judged = by_column(_with_seeds(table).reduced("seed"))
@@ -262,8 +268,8 @@ def _grid(best: Errors, median: Errors) -> Grid:
     def cell(task: str, name: str) -> str:
         return f"{best[task][name]:.1e} ({median[task][name]:.1e})" if name in best[task] else "-"
 
-    rows = tuple((name, *(cell(task, name) for task in best)) for name in _columns(best))
-    return Grid(title="smallest error over seeds (median), at equal parameters", columns=("", *best), rows=rows)
+    rows = ((name, *(cell(task, name) for task in best)) for name in _columns(best))
+    return grid_of("smallest error over seeds (median), at equal parameters", ("", *best), rows)
 
 
 def _map(best: Errors, seeds: int) -> HeatMap:

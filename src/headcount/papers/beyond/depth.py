@@ -15,8 +15,8 @@ from ...answer import ErrorTable, count_of_heads
 from ...answer.words import decimal
 from ...report.chart import Chart, Level, Series
 from ...report.section import Grid
-from ..base import Effort, Part, Results, Scale, Study, effort_over
-from ..charts import grid_of, line_of
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..charts import chart_along, grid_of, line_of
 from ..claims.depth import (
     ATTENTION_ONLY,
     CONJECTURE,
@@ -53,7 +53,7 @@ INSIDES: dict[str, dict[str, Any]] = {
 """Parts of the models between their attention layers."""
 
 
-class Shape(NamedTuple):
+class DepthShape(NamedTuple):
     """Models of one shape and the D that they are tried on, at some lengths and draws of the task."""
 
     layers: int
@@ -141,42 +141,30 @@ def largest_chart(limited: list[Limit]) -> Chart:
     for place, law in zip((6, 4, 5, 3), PER_HEAD, strict=True):  # colours after those of one to three heads
         values = tuple(float(law.largest(count, 1)) for count in layers)
         series.append(Series(f"D = {law.name}", layers, values, place=place, kind="published", thin=True))
-    return Chart(
-        name="largest",
-        title="Maxima solved per head, by layers",
-        x_label="layers L",
-        y_label="largest D solved / heads h",
-        x_ticks=layers,
-        log_y=False,
-        series=tuple(series),
-        caption=(
-            "attention only; bands hold the largest D solved in 90 % of resamples; laws dashed: "
-            f"{CONJECTURE.name} is conjectured, {ROLES.name} constructed; a point below a law may be a stuck start"
-        ),
+    caption = (
+        "attention only; bands hold the largest D solved in 90 % of resamples; laws dashed: "
+        f"{CONJECTURE.name} is conjectured, {ROLES.name} constructed; a point below a law may be a stuck start"
     )
+    title, y_label = "Maxima solved per head, by layers", "largest D solved / heads h"
+    return chart_along("layers L", layers, series, "largest", title, caption, y_label, log_y=False)
 
 
 def error_charts(table: ErrorTable) -> tuple[Chart, ...]:
     """Error against D per head, a chart per number of layers, with ticks at the laws' values."""
-    return tuple(
-        Chart(
-            name=f"error-{layers}",
-            title=f"Error against maxima per head, {count_of_layers(layers)}",
-            x_label="maxima per head D / h (ticks at the laws' values)",
-            y_label="error in maxima missed (NMSE D / 0.04)",
-            x_ticks=tuple(
-                sorted({float(law.largest(layers, 1)) for law in PER_HEAD} | {max(max(one.x) for one in series)})
-            ),
-            series=series,
-            levels=(
-                Level("one missed", "what missing one maximum costs, about", 1.0),
-                Level("solved", f"at most {SOLVED:g} of that counts as solved", SOLVED),
-            ),
-            caption="attention only; best of seeds, geometric mean over lengths and draws",
-        )
-        for layers in table.values("layers")
-        if (series := _error_series(table, layers))
+    caption = "attention only; best of seeds, geometric mean over lengths and draws"
+    levels = (
+        Level("one missed", "what missing one maximum costs, about", 1.0),
+        Level("solved", f"at most {SOLVED:g} of that counts as solved", SOLVED),
     )
+    axis, y_label = "maxima per head D / h (ticks at the laws' values)", "error in maxima missed (NMSE D / 0.04)"
+    charts = []
+    for layers in table.values("layers"):
+        series = _error_series(table, layers)
+        if series:
+            ticks = {float(law.largest(layers, 1)) for law in PER_HEAD} | {max(max(one.x) for one in series)}
+            name, title = f"error-{layers}", f"Error against maxima per head, {count_of_layers(layers)}"
+            charts.append(chart_along(axis, sorted(ticks), series, name, title, caption, y_label, levels=levels))
+    return tuple(charts)
 
 
 def _error_series(table: ErrorTable, layers: int) -> tuple[Series, ...]:
@@ -193,7 +181,7 @@ def _error_series(table: ErrorTable, layers: int) -> tuple[Series, ...]:
     return tuple(series)
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import sum_of_maxima
 
     for shape in effort.axes["shapes"]:
@@ -213,7 +201,7 @@ def _parts(effort: Effort) -> Iterable[Part]:
             )
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     limited = shape_limits(table)
     return {
@@ -235,40 +223,40 @@ def near_laws(layers: int, heads: int) -> tuple[int, ...]:
     return tuple(sorted({dim for dim in (*values, most) if 2 <= dim <= most}))
 
 
-def _paper_shapes() -> tuple[Shape, ...]:
+def _paper_shapes() -> tuple[DepthShape, ...]:
     deep = []
     for heads in (1, 2):
         for layers in (2, 3):
             dims = near_laws(layers, heads)
-            deep.append(Shape(layers, heads, dims, (16,), draws=(0, 1)))
-            deep.append(Shape(layers, heads, dims))
-    deep.append(Shape(2, 2, (6, 7, 8, 9), (32,)))
-    deep += [Shape(2, heads, near_laws(2, heads), (16,)) for heads in (3, 4)]
+            deep.append(DepthShape(layers, heads, dims, (16,), draws=(0, 1)))
+            deep.append(DepthShape(layers, heads, dims))
+    deep.append(DepthShape(2, 2, (6, 7, 8, 9), (32,)))
+    deep += [DepthShape(2, heads, near_laws(2, heads), (16,)) for heads in (3, 4)]
     for layers, heads in ((3, 3), (3, 4), (4, 1), (4, 2), (4, 3), (4, 4)):
         laws = (heads * (2 * layers - 1), heads * layers * (layers + 1) // 2)
         below = {heads * fewer for fewer in (layers, layers + 1, 2 * layers - 2)}
         dims = tuple(sorted(below | {law + more for law in laws for more in (0, 1)}))
-        deep.append(Shape(layers, heads, dims, (16,)))
-    deep += [Shape(2, 1, (3, 4, 6), (16,), inside=inside) for inside in ("nets", "positions", BOTH_INSIDE)]
-    deep.append(Shape(2, 2, (7, 8), (16,), inside=BOTH_INSIDE))
-    deep.append(Shape(3, 1, (6, 7, 8), (16,), inside=BOTH_INSIDE))
-    shallow = [Shape(1, heads, (heads, heads + 1), (8, 16)) for heads in (1, 2, 3, 4)]
+        deep.append(DepthShape(layers, heads, dims, (16,)))
+    deep += [DepthShape(2, 1, (3, 4, 6), (16,), inside=inside) for inside in ("nets", "positions", BOTH_INSIDE)]
+    deep.append(DepthShape(2, 2, (7, 8), (16,), inside=BOTH_INSIDE))
+    deep.append(DepthShape(3, 1, (6, 7, 8), (16,), inside=BOTH_INSIDE))
+    shallow = [DepthShape(1, heads, (heads, heads + 1), (8, 16)) for heads in (1, 2, 3, 4)]
     return (*shallow, *deep)
 
 
 SMOKE_SHAPES = (
-    Shape(1, 1, (2,)),
-    Shape(1, 4, (4,)),
-    Shape(2, 1, (2, 3, 4)),
-    Shape(2, 1, (4,), inside=BOTH_INSIDE),
+    DepthShape(1, 1, (2,)),
+    DepthShape(1, 4, (4,)),
+    DepthShape(2, 1, (2, 3, 4)),
+    DepthShape(2, 1, (4,), inside=BOTH_INSIDE),
 )
 LAPTOP_SHAPES = (
-    Shape(1, 1, (1, 2)),
-    Shape(1, 2, (2, 3)),
-    Shape(1, 3, (3, 4)),
-    Shape(2, 1, (2, 3, 4, 5)),
-    Shape(2, 2, (4, 5, 6, 7, 8)),
-    Shape(2, 1, (4,), inside=BOTH_INSIDE),
+    DepthShape(1, 1, (1, 2)),
+    DepthShape(1, 2, (2, 3)),
+    DepthShape(1, 3, (3, 4)),
+    DepthShape(2, 1, (2, 3, 4, 5)),
+    DepthShape(2, 2, (4, 5, 6, 7, 8)),
+    DepthShape(2, 1, (4,), inside=BOTH_INSIDE),
 )
 NARROWER = ", ".join(f"D = {dim} at L = {layers}, h = {heads}" for (layers, heads), dim in FITS.items())
 STUDY = Study(

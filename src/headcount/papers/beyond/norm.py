@@ -18,7 +18,7 @@ from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
 from ...report.section import Grid
-from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of
 from ..claims.heads import TENFOLD, same_answer_claim, transition_claim
 from ..claims.judge import Case, Cases, claims_that, folds, judge, log_ratios, within
@@ -33,14 +33,14 @@ NORMS = {"none": "without a norm", "layer": "with a norm"}
 """The values of the axis "norm", and their names."""
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     def model(heads: int, norm: str) -> "ClassTokenSpec":
         return class_token(heads, head_dim=8, hidden=32, final_norm=norm == "layer")
 
     yield Part(task=paper_task, model=model, axes=effort.over(heads=HEADS, norm=tuple(NORMS)))
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     halves = {norm: half for norm in NORMS if (half := _half(table, norm)) is not None}
     answers = {norm: answer(half) for norm, half in halves.items()}

@@ -15,7 +15,7 @@ from ...answer.fits import Estimate
 from ...answer.heads_map import OWN
 from ...report.heads_map import heads_map_charts, heads_needed_grid, place_name
 from ...report.section import Grid
-from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..claims.heads import TENFOLD
 from ..claims.judge import Case, above, at_most, folds, judge, log_ratios
 from ..head_count.tables import TASK_SEED, class_token, paper_task
@@ -23,14 +23,14 @@ from ..head_count.tables import TASK_SEED, class_token, paper_task
 INTRINSIC_DIM, HEADS = 4, (1, 2, 3, 4, 5, 6)
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     for heads in effort.axes["heads"]:
         shared = tuple(count for count in range(1, heads + 1) if heads % count == 0)
         axes = effort.over(heads=(heads,), kv_heads=shared, head_dim=effort.axes["head_dim"])
         yield Part(task=paper_task, model=class_token, axes=axes)
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     found = answer(table)
     return {

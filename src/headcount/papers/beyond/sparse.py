@@ -14,7 +14,7 @@ from ...answer.claim import ClaimResult
 from ...answer.words import decimal
 from ...report.chart import Chart, Series
 from ...report.charts import judged_by
-from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of
 from ..claims.heads import TENFOLD, same_answer_claim
 from ..claims.judge import exactly, judge
@@ -38,14 +38,14 @@ RETRIEVES = 0.01
 """Soft attention has learned the task where its best error is below this."""
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     def model(heads: int, way: str) -> "ClassTokenSpec":
         return class_token(heads, **WAYS[way])
 
     yield Part(task=paper_task, model=model, axes=effort.over(heads=effort.axes["heads"], way=effort.axes["way"]))
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     every = {way: table.select(way=way).trimmed() for way in table.values("way")}
     parts = {way: part for way, part in every.items() if part.errors.size}

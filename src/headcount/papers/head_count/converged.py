@@ -16,7 +16,7 @@ from ...answer.metric import TRAIN_NMSE
 from ...report.chart import HeatMap
 from ...report.section import Grid
 from ...store import TrainSpec
-from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import grid_of
 from ..claims.judge import SMALLEST, Case, Cases, claims_that, folds, geometric_mean, judge, log_ratios
 from .tables import OUR_CHOICES, TABLE3, TABLE4, paper_task
@@ -56,7 +56,7 @@ TOGETHER: tuple[Change, ...] = (
 )
 
 
-def variants_of(effort: Effort) -> dict[str, TrainSpec]:
+def variants_of(effort: StudyEffort) -> dict[str, TrainSpec]:
     """The training of every variant by its name, such as "steps 200k, examples 80k"."""
     base = effort.train
     trains = [
@@ -163,7 +163,7 @@ def data_claim(variants: Sequence[Variant]) -> Cases:
         yield Case(words, holds, any(ratio.high < 0 for ratio in known.values()))
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     for name, table in TABLES.items():
         for variant, train in variants_of(effort).items():
             axes, at = effort.over(heads=[table.transition]), {"variant": variant, "table": name}
@@ -172,7 +172,7 @@ def _parts(effort: Effort) -> Iterable[Part]:
             )
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     variants, training = _variants(results.table()), _variants(results.table(TRAIN_NMSE))
     reached = (reached_claim(variants, name, joint=joint) for joint in (False, True) for name in TABLES)
     return {

@@ -15,7 +15,7 @@ from ...answer.fits import Estimate
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.section import Grid
-from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of
 from ..claims.heads import FLAT_SLOPE, drop_factor, exponents, magnitude_claim, measured_like
 from ..claims.judge import Case, Cases, estimate_words, exactly, judge
@@ -172,7 +172,7 @@ def _too_few(draws: Sequence[Draw]) -> str:
     return f"{len(draws)} draws finished, judged are {MIN_DRAWS} or more"
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import sum_of_maxima
 
     axes = effort.over(heads=HEADS, data_seed=effort.axes["data_seed"])
@@ -181,7 +181,7 @@ def _parts(effort: Effort) -> Iterable[Part]:
         yield Part(task=task, model=TABLE2.model, axes=axes, at={"task_seed": draw})
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     draws = draws_in(table)
     lengths = [length for length in table.values("length") if length in TABLE2.published.values("length")]

@@ -17,7 +17,7 @@ from ...answer.signals import REVERSED, reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart, heat_map, reversal_chart
 from ...report.section import headline
-from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along
 from ..claims.heads import (
     apart_claim,
@@ -97,12 +97,12 @@ def table_study(
             drop_claim(table, published, transition),
         )
 
-    def parts(effort: Effort) -> Iterable[Part]:
+    def parts(effort: StudyEffort) -> Iterable[Part]:
         yield Part(
             task=partial(paper_task, intrinsic_dim), model=model, axes=effort.over(heads=published.values("heads"))
         )
 
-    def report(results: Results) -> dict[str, Any]:
+    def report(results: StudyResults) -> dict[str, Any]:
         table = results.table()
         found = answer(table)
         return {
@@ -207,7 +207,7 @@ TABLE5 = table_study(
 )
 
 
-def _reversals(results: Results) -> dict[str, Any]:
+def _reversals(results: StudyResults) -> dict[str, Any]:
     """How often, and how much, the error falls with length instead of rising: the weighted reversal score R(h)."""
     table = results.table().ordered("heads", "length", "seed")
     heads, published = table.values("heads"), TABLE2.published
@@ -259,7 +259,7 @@ FIGURE2E = Study(
 )
 
 
-def _zoom(results: Results) -> dict[str, Any]:
+def _zoom(results: StudyResults) -> dict[str, Any]:
     """Table 2 against length, where heads are enough."""
     table = results.table().ordered("heads", "length", "seed")
     enough = table.select(heads=[heads for heads in table.values("heads") if heads >= TABLE2.transition])

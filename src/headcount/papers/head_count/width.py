@@ -10,7 +10,7 @@ import numpy as np
 
 from ...answer import ErrorTable, PowerLaw, count_of_heads, power_law
 from ...report.chart import Chart, Series
-from ..base import Effort, Part, Results, Scale, Study, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, line_of
 from ..claims.heads import FLAT_SLOPE
 from ..claims.judge import Case, Cases, claims_that, exactly, finite_ratio
@@ -89,12 +89,12 @@ def _power_words(fit: PowerLaw) -> str:
     return f"{fit.exponent:+.2f} [{fit.low:+.2f}, {fit.high:+.2f}]"
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     axes = effort.over(heads=HEADS, hidden=effort.axes["hidden"])
     yield Part(task=paper_task, model=partial(class_token, head_dim=8), axes=axes)
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     claims = (falls_claim, longer_is_worse_claim, flatter_claim, missing_head_claim)
     return {

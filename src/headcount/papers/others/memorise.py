@@ -18,8 +18,8 @@ from ...answer.metric import FITTED_ERROR
 from ...report.chart import Chart, Series
 from ...report.section import Grid
 from ...store import TrainSpec
-from ..base import Effort, Part, Results, Scale, Study
-from ..charts import grid_of, line_of
+from ..base import Part, Scale, Study, StudyEffort, StudyResults
+from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import estimate_words
 from ..claims.memorise import (
     CONTEXTS,
@@ -45,7 +45,7 @@ VALIDATION = 20
 """As few as there may be: labels are random, and held-out examples can show nothing."""
 
 
-class Shape(NamedTuple):
+class LayerShape(NamedTuple):
     """The sizes of a layer that are swept; `length` counts the query too, n + 1."""
 
     heads: int
@@ -54,7 +54,7 @@ class Shape(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoriseEffort(Effort):
+class MemoriseEffort(StudyEffort):
     """Three sweeps that cross: over `heads`, over the context sizes of `lengths`, and over `ranks`.
 
     The heads are swept with d_h = n at `fixed_length`; the lengths with d_h = d, and the ranks at `fixed_length`, both
@@ -73,11 +73,11 @@ class MemoriseEffort(Effort):
     def train(self) -> TrainSpec:
         return replace(super().train, batch=self.batch, validation_examples=VALIDATION)
 
-    def shapes(self) -> tuple[Shape, ...]:
+    def shapes(self) -> tuple[LayerShape, ...]:
         """Every shape once."""
-        by_heads = [Shape(heads, self.fixed_length - 1, self.fixed_length) for heads in self.heads]
-        by_length = [Shape(self.fixed_heads, self.dim, length) for length in self.lengths]
-        by_rank = [Shape(self.fixed_heads, rank, self.fixed_length) for rank in self.ranks]
+        by_heads = [LayerShape(heads, self.fixed_length - 1, self.fixed_length) for heads in self.heads]
+        by_length = [LayerShape(self.fixed_heads, self.dim, length) for length in self.lengths]
+        by_rank = [LayerShape(self.fixed_heads, rank, self.fixed_length) for rank in self.ranks]
         return tuple(dict.fromkeys((*by_heads, *by_length, *by_rank)))
 
     def stored(self, context: str, heads: int) -> int:
@@ -155,19 +155,12 @@ def _chart(found: Sequence[Capacity], along: Along) -> Chart | None:
         return None
     ticks = tuple(sorted(proved))
     bound = line_of("H (min(n, d_h) - 1) + 1", dict(sorted(proved.items())), 6, "published", thin=True)
-    return Chart(
-        name=f"capacity-{along.axis}",
-        title=along.title,
-        x_label=along.label,
-        y_label="examples memorised",
-        x_ticks=ticks,
-        log_y=False,
-        series=(*series, bound),
-        caption=(
-            f"at least {100 * (1 - WRONG):g} % of random labels right, median of seeds; bands hold 90 % of resamples; "
-            "dashed: what Mahdavi et al. prove that some weights memorise"
-        ),
+    caption = (
+        f"at least {100 * (1 - WRONG):g} % of random labels right, median of seeds; bands hold 90 % of resamples; "
+        "dashed: what Mahdavi et al. prove that some weights memorise"
     )
+    name, lines = f"capacity-{along.axis}", (*series, bound)
+    return chart_along(along.label, ticks, lines, name, along.title, caption, "examples memorised", log_y=False)
 
 
 def _parts(effort: MemoriseEffort) -> Iterable[Part]:
@@ -194,7 +187,7 @@ def _parts(effort: MemoriseEffort) -> Iterable[Part]:
             )
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table(FITTED_ERROR)
     found = capacities(table)
     by_context = (linear_claim, context_claim, below_claim, beyond_claim)

@@ -20,7 +20,7 @@ from ...report.chart import Chart
 from ...report.section import Grid
 from ...store import Experiment, TrainSpec
 from ...store.cell import MAX_WARMUP
-from ..base import Effort, Part, Results, Scale, Study
+from ..base import Part, Scale, Study, StudyEffort, StudyResults
 from ..charts import chart_along, line_of
 from ..claims.heads import magnitude_claim
 from ..claims.rank import (
@@ -47,7 +47,7 @@ SMALLEST = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankEffort(Effort):
+class RankEffort(StudyEffort):
     """How much of a study is done. `lengths` are the numbers of points N, `heads` those of one attention block.
 
     `warmup` is the share of the steps over which the learning rate rises.
@@ -154,7 +154,7 @@ def rank_study(
         for dim, positions in itertools.product(effort.dims, effort.positions):
             yield rank_part(effort, dim, positions, task)
 
-    def report(results: Results) -> dict[str, Any]:
+    def report(results: StudyResults) -> dict[str, Any]:
         table = with_logarithms(results.table().reduced("seed").trimmed())
         judgements = judged(claims, table, printed)
         judgements += () if published is None else (magnitude_claim(table, published),)

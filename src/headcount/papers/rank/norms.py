@@ -13,7 +13,7 @@ import numpy as np
 
 from ...answer import ErrorTable
 from ...answer.claim import ClaimResult
-from ..base import Part, Results, Study
+from ..base import Part, Study, StudyResults
 from ..claims.judge import Case, Cases, claims_that, exactly, judge
 from ..claims.rank import DROP, count_of_layers
 from .figures import (
@@ -127,7 +127,7 @@ def recipes_of(norms: str) -> list[str]:
     return [name for name, changes in RECIPES.items() if changes["norm_first"] == (norms == "first")]
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = with_logarithms(results.table().trimmed())
     claims, best = _claims(table), table.reduced("seed")
     grids = [rank_grid(best, None)]

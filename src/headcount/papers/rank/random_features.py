@@ -15,7 +15,7 @@ from ...answer.claim import ClaimResult, judged
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ..base import ClosedFormStudy, Pieces, Scale
-from ..charts import line_of
+from ..charts import chart_along, line_of
 from ..claims.judge import Cases, claims_that, exactly, judge
 
 DIMS = (8, 16, 32, 64)
@@ -187,17 +187,10 @@ def _chart(heads: tuple[int, ...], errors: dict[int, np.ndarray], floors: dict[i
         series.append(Series(f"d = {dim}, floor", heads, floors[dim], place=place, kind="fit"))
         if PUBLISHED_HEADS in heads:
             series.append(line_of(f"d = {dim}, published", {PUBLISHED_HEADS: PUBLISHED[dim]}, place, "published"))
-    return Chart(
-        name="random-features",
-        title="Random heads of rank one",
-        x_label="heads H",
-        y_label="expected squared error",
-        x_ticks=heads[::2],
-        log_x=True,
-        log_y=False,
-        series=tuple(series),
-        caption="line: mean over draws, band: all draws; thin: floor for any rank-one heads",
-    )
+    title, y_label = "Random heads of rank one", "expected squared error"
+    caption = "line: mean over draws, band: all draws; thin: floor for any rank-one heads"
+    scales = {"log_x": True, "log_y": False}
+    return chart_along("heads H", heads[::2], series, "random-features", title, caption, y_label, **scales)
 
 
 STUDY = RandomFeaturesStudy(

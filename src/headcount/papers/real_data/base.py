@@ -16,7 +16,7 @@ from ...answer.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.section import Grid
 from ...store import Experiment, Outcome, Precision, Record, TrainSpec
-from ..base import Effort, Part, Study
+from ..base import Part, Study, StudyEffort
 from ..charts import WRONG_LABEL, chart_along, grid_of
 from ..claims.labels import nearness_claim
 from .download import OnBytes
@@ -30,7 +30,7 @@ SMALLEST = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledEffort(Effort):
+class LabelledEffort(StudyEffort):
     """How much of a study is done; of the examples that are there, at most `train_examples` are learned from."""
 
     heads: tuple[int, ...]

@@ -17,7 +17,7 @@ from ...report.charts import reversal_chart
 from ...report.files import write_whole
 from ...report.section import Picture
 from ...store import Experiment
-from ..base import Results, Scale
+from ..base import Scale, StudyResults
 from ..claims.labels import (
     first_fit_claim,
     length_costs_claim,
@@ -122,7 +122,7 @@ def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[d
     yield {}, effort_of(effort, task)
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, printed=printed)
     published = published_for(results.experiment)
     return {

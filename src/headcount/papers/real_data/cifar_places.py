@@ -9,7 +9,7 @@ import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
-from ..base import Results, Scale
+from ..base import Scale, StudyResults
 from ..claims.judge import Cases, claims_that
 from ..claims.labels import beyond_margin
 from . import cifar
@@ -103,7 +103,7 @@ def frame_claim(validation: ErrorTable, margin: float) -> Cases:
     yield _by_chance(margin)
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, "places", printed=cifar.printed)
     published = cifar.published_for(results.experiment)
     kinds = {

@@ -10,7 +10,7 @@ from ...answer import ERROR_RATE, ErrorTable, Surface, surface_fit
 from ...answer.claim import ClaimResult, judged
 from ...errors import InputError
 from ...report.chart import Chart, Series
-from ..base import Results, Scale
+from ..base import Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along
 from ..claims.labels import first_fit_claim, length_costs_claim, levelling_claim, no_gain_claim, surface_claim
 from . import passages
@@ -53,7 +53,7 @@ def _trainings(effort: MarcoEffort, task: "AbstractTask") -> Iterable[tuple[dict
     yield {"layout": passages.layout_of(task)}, effort_of(effort, task)
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     grids, charts, claims, headlines = [], [], [], []
     for layout in LAYOUTS:
         part = results.experiment.part(layout=[layout])

@@ -12,7 +12,7 @@ from ...answer import ERROR_RATE, ErrorTable, count_of_heads
 from ...answer.claim import Verdict
 from ...report.chart import Chart
 from ...report.section import Grid
-from ..base import Results, Scale
+from ..base import Scale, StudyResults
 from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, in_points
 from ..claims.labels import NEAR, POINTS, no_gain_claim
@@ -207,7 +207,7 @@ def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[d
         yield {"epochs": epochs}, replace(effort, epochs=epochs).of(passages.training_queries(task))
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, "epochs")
     margins = {
         epochs: means_of(results.experiment.part(epochs=[epochs]), results.records).validation_margin

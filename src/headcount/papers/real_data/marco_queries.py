@@ -14,7 +14,7 @@ from ...answer.fits import Estimate
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.section import Grid
-from ..base import Results, Scale
+from ..base import Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, estimate_words, exactly, in_points, judge, within
 from ..claims.labels import NEAR, POINTS
@@ -190,7 +190,7 @@ def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[d
         yield {"queries": queries}, training
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     whole = results.scale is not Scale.SMOKE
     tables = {
         what: results.table(metric).ordered("queries", "heads", "length", "seed")
