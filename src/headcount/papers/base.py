@@ -87,6 +87,12 @@ class StudyResults:
         return error_table(self.experiment, self.records, metric=metric)
 
 
+def parts_along(table: ErrorTable, axis: str) -> dict[Any, ErrorTable]:
+    """Split a table by the values of an axis; values of which no model has finished are left out."""
+    parts = {value: table.select(**{axis: value}).trimmed() for value in table.values(axis)}
+    return {value: part for value, part in parts.items() if part.errors.size}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """A table or figure whose models are trained.

@@ -18,7 +18,7 @@ from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
 from ...report.section import Grid
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
 from ..charts import chart_along, grid_of
 from ..claims.heads import TENFOLD, same_answer_claim, transition_claim
 from ..claims.judge import Case, Cases, claims_that, folds, judge, log_ratios, within
@@ -42,7 +42,7 @@ def _parts(effort: StudyEffort) -> Iterable[Part]:
 
 def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
-    halves = {norm: half for norm in NORMS if (half := _half(table, norm)) is not None}
+    halves = parts_along(table, "norm")
     answers = {norm: answer(half) for norm, half in halves.items()}
     charts = []
     for norm, half in halves.items():
@@ -60,14 +60,6 @@ def _report(results: StudyResults) -> dict[str, Any]:
         "grids": (_grid(halves),) if halves else (),
         "charts": (*_comparison(halves), *charts),
     }
-
-
-def _half(table: ErrorTable, norm: str) -> ErrorTable | None:
-    """The part of the table with or without a norm; None where none of its models has finished."""
-    if norm not in table.values("norm"):
-        return None
-    half = table.select(norm=norm).ordered("heads", "length", "seed")
-    return half.trimmed() if np.isfinite(half.errors).any() else None
 
 
 def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], norm: str) -> ClaimResult:

@@ -14,7 +14,7 @@ from ...answer.claim import ClaimResult
 from ...answer.words import decimal
 from ...report.chart import Chart, Series
 from ...report.charts import judged_by
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
 from ..charts import chart_along, grid_of
 from ..claims.heads import TENFOLD, same_answer_claim
 from ..claims.judge import exactly, judge
@@ -47,8 +47,7 @@ def _parts(effort: StudyEffort) -> Iterable[Part]:
 
 def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
-    every = {way: table.select(way=way).trimmed() for way in table.values("way")}
-    parts = {way: part for way, part in every.items() if part.errors.size}
+    parts = parts_along(table, "way")
     answers = {way: answer(part) for way, part in parts.items()}
     best = {way: part.reduced("seed").reduced("length", "worst") for way, part in parts.items()}
     heads = table.values("heads")
