@@ -123,7 +123,7 @@ def test_only_covered_basins_are_taken_for_no_pair(monkeypatch):
 
         monkeypatch.setattr(too_few_heads, "pair_of_proof", refuse)
 
-    control = too_few_heads.too_few_heads.control
+    (control,) = (claim.control for claim in CLAIMS if name_of(claim) == "too_few_heads")
     assert control is not None
     refuses(NoBasinError("covered"))
     assert control.check()[1] is Verdict.FAILS

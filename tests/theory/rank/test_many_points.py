@@ -13,7 +13,7 @@ from headcount.errors import InputError
 from headcount.theory.claims.rank import on_sphere
 from headcount.theory.claims.zonal import judged, orthonormal_points
 from headcount.theory.rank.harmonics import harmonics, rank_floor, sign_eigenvalue
-from headcount.theory.rank.many_points import degree_shares, many_points_floor
+from headcount.theory.rank.more_floors import degree_shares, many_points_floor
 
 
 @pytest.mark.parametrize(("dim", "length"), [(4, 3), (5, 5)])

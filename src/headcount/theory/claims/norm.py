@@ -1,4 +1,4 @@
-"""Theorem 2(2) of the first paper with a layer norm before the readout, which its authors suspect to survive."""
+"""Checks of Theorem 2(2) with a layer norm before the readout, which its authors suspect to survive."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._precision import in_double
-from ...answer.claim import Claim, Finding, Verdict, as_claim, promise_verdict
+from ...answer.claim import Finding, Verdict, promise_verdict
 from ...keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer, folded
 from ...models.norms import LAYER_NORM_FLOOR, layer_norm
@@ -75,7 +75,7 @@ def _pairs() -> _Pairs:
     return _Pairs(task, domain, model, *(close_pairs(each, task, domain, starts) for each in observables))
 
 
-def _broken() -> Finding:
+def broken_norm_collisions() -> Finding:
     """Both halves of the claim on something broken; passes where one of them does."""
     checks = {"a readout that also sees": _merged_beside_the_class_token(), "other weights": _kept_by_other_weights()}
     passed = [verdict for _, verdict in checks.values() if verdict.passed]
@@ -106,16 +106,6 @@ def _merged_beside_the_class_token() -> Finding:
     )
 
 
-@as_claim(
-    "a collision of the class token survives a layer norm before the readout; the norm adds others, and removes none",
-    source="Theorem 2(2) with a norm, exact",
-    program="theory.find_collisions, theory.certify",
-    control=Claim(
-        statement="the added pair for a readout that also sees the class token before the norm, the surviving pair for "
-        "a model of another seed",
-        check=_broken,
-    ),
-)
 def norm_collisions() -> Finding:
     pairs = _pairs()
     kept = pairs.best(pairs.before, _without_norm(pairs.model))
@@ -158,20 +148,11 @@ def _is_bounded(factor: float) -> bool:
     return factor <= STEEPEST * (1 + ROUNDING)
 
 
-def _without_floor() -> Finding:
+def norm_without_floor() -> Finding:
     steepest = _steepest(0.0)
     return f"a distance grows {steepest:.1e} times", promise_verdict(_is_bounded(steepest), estimated=True)
 
 
-@as_claim(
-    "a layer norm enlarges no distance more than 1 / sqrt(floor) times, near pairs of Theorem 2(2) included",
-    source="Theorem 2(2) with a norm",
-    program="theory.find_pigeonhole",
-    repair="the paper has no norm. With u = c - mean(c) the slope of u / sqrt(|u|^2 / E + floor) is largest at u = 0, "
-    "where it is 1 / sqrt(floor): the bound on M is divided by at most this constant, so M = Omega(1 / eps^k) keeps "
-    "its exponent, which no check here runs",
-    control=Claim(statement="a norm without its floor", check=_without_floor),
-)
 def norm_bound() -> Finding:
     task = quadratic_basins(length=32, intrinsic_dim=3, dim=2)
     spec = ClassTokenSpec(heads=1, head_dim=4, hidden=16, beta=300.0, final_norm=True)

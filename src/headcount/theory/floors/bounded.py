@@ -40,8 +40,6 @@ from ...errors import require
 from ..bounds import Bound, Condition
 from ..doors import require_below_one, require_counts, require_positive
 
-SOURCE = "Theorem 2(2), arXiv 2510.06662, with constants of ours"
-FEWER = "it is about fewer heads than D, at any length and slope"
 MAX_LENGTH = 2**40
 """Lengths above are not searched for the least one at which the floor is above eps."""
 _POINTS = np.unique(np.round(np.concatenate([np.arange(2, 128), np.geomspace(128, 1e9, 200)])))
@@ -150,21 +148,12 @@ def class_floor(setting: BoundedClass) -> Bound:
     if setting.free_places:
         pair = promised_pair(setting)
         floor = (pair.gap - setting.slope * pair.distance) / 2
-    few = setting.heads < setting.intrinsic_dim
-    speaks = few and floor > 0
+    speaks = setting.heads < setting.intrinsic_dim and floor > 0
     heads = "1 head" if setting.heads == 1 else f"{setting.heads} heads"
     claim = f"every model of {heads} of {setting.head_dim} numbers errs by at least this on some sequence"
     if speaks:
         claim += f": two of 10^{pair.decades:.3g} choices are {pair.distance:.2g} apart, their targets {pair.gap:.3g}"
-    return Bound(
-        name="bounded heads: least error",
-        value=floor if speaks else None,
-        claim=claim,
-        source=SOURCE,
-        conditions=setting.conditions,
-        kind="repaired",
-        why="" if speaks else _why_silent(setting),
-    )
+    return _bound(setting, "least error", floor if speaks else None, claim, "" if speaks else _why_silent(setting))
 
 
 def slope_needed(setting: BoundedClass, eps: float) -> float:
@@ -204,33 +193,31 @@ def least_length(setting: BoundedClass, eps: float) -> int | None:
 def slope_bound(setting: BoundedClass, eps: float) -> Bound:
     """`slope_needed` as a bound."""
     decades = slope_needed(setting, eps)
-    speaks = math.isfinite(decades)
-    few = setting.heads < setting.intrinsic_dim
-    why = f"eps must be below {setting.rise / 2:g}, half of the rise" if few else FEWER
-    return Bound(
-        name="bounded heads: decades of slope needed",
-        value=decades if speaks else None,
-        claim=f"with a readout slope below 10^this every model errs by more than eps = {eps:g} on some sequence",
-        source=SOURCE,
-        conditions=setting.conditions,
-        kind="repaired",
-        why="" if speaks else f"says nothing: {why}",
-    )
+    claim = f"with a readout slope below 10^this every model errs by more than eps = {eps:g} on some sequence"
+    why = f"says nothing: eps must be below {setting.rise / 2:g}, half of the rise"
+    return _bound(setting, "decades of slope needed", decades if math.isfinite(decades) else None, claim, why)
 
 
 def length_bound(setting: BoundedClass, eps: float) -> Bound:
     """`least_length` as a bound."""
     length = least_length(setting, eps)
-    few = setting.heads < setting.intrinsic_dim
-    why = f"no length up to 2^40 puts the floor above eps = {eps:g}" if few else FEWER
+    claim = f"from this length on every model errs by more than eps = {eps:g} on some sequence"
+    why = f"says nothing: no length up to 2^40 puts the floor above eps = {eps:g}"
+    return _bound(setting, "least length", None if length is None else float(length), claim, why)
+
+
+def _bound(setting: BoundedClass, name: str, value: float | None, claim: str, why: str) -> Bound:
+    """One bound of the class; `why` says why it is silent, where it is and there are fewer heads than D."""
+    if setting.heads >= setting.intrinsic_dim:
+        why = "says nothing: it is about fewer heads than D, at any length and slope"
     return Bound(
-        name="bounded heads: least length",
-        value=None if length is None else float(length),
-        claim=f"from this length on every model errs by more than eps = {eps:g} on some sequence",
-        source=SOURCE,
+        name=f"bounded heads: {name}",
+        value=value,
+        claim=claim,
+        source="Theorem 2(2), arXiv 2510.06662, with constants of ours",
         conditions=setting.conditions,
         kind="repaired",
-        why="" if length is not None else f"says nothing: {why}",
+        why="" if value is not None else why,
     )
 
 
@@ -239,8 +226,6 @@ def _min_length(setting: BoundedClass) -> int:
 
 
 def _why_silent(setting: BoundedClass) -> str:
-    if setting.heads >= setting.intrinsic_dim:
-        return f"says nothing: {FEWER}"
     length = least_length(setting, 1e-9)
     if length is None:
         return "says nothing at any length: the slope is too large for these points"
