@@ -13,7 +13,7 @@ from headcount._precision import in_double
 from headcount.errors import InputError
 from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import sum_of_maxima
-from headcount.theory.collisions.krawczyk import is_steady, reduced
+from headcount.theory.collisions.certificates import is_steady, reduced
 from headcount.theory.collisions.observables import ClassOutputs, HeadOutputs, Moments, check_fit
 from headcount.theory.intervals.arithmetic import ball
 from tests.helpers.tolerance import assert_close

@@ -22,14 +22,16 @@ from jaxtyping import Bool, Float
 from ...errors import InputError, require, require_count
 from ...tasks import AbstractTask, GeneratedTask, Retrieval
 from ..intervals import Box, EnclosureError, ball, enclose
-from .gradients import answers_of, require_gradient
 from .pieces import decided_on
-from .search import Found, most_tokens
+from .search import Found, answers_of, most_tokens, require_gradient
 
 RELATIVE = 1e-6
 """A token counts where its gradient is at least this share of the largest; gradients below are left to no search."""
 RADII = (1e-6, 1e-9, 1e-12)
 """Half widths of the boxes that a certificate is tried on."""
+SAID = ("value", "length", "components", "at_most", "proved", "certified", "exact", "radius", "unproved", "by_length")
+SAID += ("every_token", "grows", "answered_at", "typical", "sentence", "consequence", "not_covered")
+"""The fields and properties of a `Support` that its JSON has, arrays aside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,27 +160,10 @@ class Support:
 
     def as_dict(self) -> dict[str, Any]:
         """The result as JSON."""
-        return {
-            "value": self.value,
-            "length": self.length,
-            "components": self.components,
-            "at_most": self.at_most,
-            "proved": self.proved,
-            "certified": self.certified,
-            "exact": self.exact,
-            "radius": self.radius,
-            "unproved": self.unproved,
-            "by_length": {str(length): count for length, count in sorted(self.by_length.items())},
-            "every_token": self.every_token,
-            "grows": self.grows,
-            "answered_at": self.answered_at,
-            "typical": self.typical,
-            "sentence": self.sentence,
-            "consequence": self.consequence,
-            "not_covered": list(self.not_covered),
-            "witness": self.witness.tolist(),
-            "gradients": self.gradients.tolist(),
-        }
+        said = {name: getattr(self, name) for name in SAID}
+        said["by_length"] = {str(length): count for length, count in sorted(self.by_length.items())}
+        said["not_covered"] = list(self.not_covered)
+        return said | {"witness": self.witness.tolist(), "gradients": self.gradients.tolist()}
 
 
 def support_dim(
