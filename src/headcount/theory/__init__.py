@@ -1,4 +1,4 @@
-"""What the two papers prove, as programs. README.md of this folder says what lies where."""
+"""The theorems of the two papers as programs. README.md in this folder lists its rooms."""
 
 # ruff: noqa: F401 - the imports are for type checkers
 

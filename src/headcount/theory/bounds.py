@@ -18,7 +18,7 @@ PAPER = "arXiv 2510.06662"
 
 @dataclass(frozen=True)
 class Condition:
-    """What a bound requires, and whether it holds; None where the setting does not determine it."""
+    """A condition of a bound, and whether it holds; None where the setting does not determine it."""
 
     text: str
     holds: bool | None

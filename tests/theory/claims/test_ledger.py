@@ -121,7 +121,7 @@ def test_only_covered_basins_are_taken_for_no_pair(monkeypatch):
         def refuse(*_, **__):
             raise error
 
-        monkeypatch.setattr(too_few_heads, "pair_of_proof", refuse)
+        monkeypatch.setattr(too_few_heads, "find_pigeonhole", refuse)
 
     (control,) = (claim.control for claim in CLAIMS if name_of(claim) == "too_few_heads")
     assert control is not None

@@ -92,9 +92,9 @@ def digit_head(
 def nearest_outputs(
     weights: Float[np.ndarray, " points"], values: Float[np.ndarray, "points head_dim"], free: int
 ) -> NearestOutputs:
-    """How near one head puts two multisets of `free` grid points.
+    """The nearest outputs of one head for two multisets of `free` grid points.
 
-    Besides the free tokens the head sees its fixed one, the grid point of weight 1. What two multisets share is
+    The head also sees its fixed token, the grid point of weight 1. What two multisets share is
     replaced by the last point, as in the proof. The pair is the one with the nearest moments.
 
     `weights` of grid points are at most 1, the largest of them 1, and `values` at most 1 in magnitude. All multisets

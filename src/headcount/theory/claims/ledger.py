@@ -211,7 +211,7 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.zonal_floor",
         repair="the paper gives the order only; the target is our reading: an alternating sum with biases at quantiles",
         check=zonal.biased_floor,
-        control=Claim(statement=WRONG_RANK, check=partial(zonal.biased, rank_less=1)),
+        control=Claim(statement=WRONG_RANK, check=partial(zonal.on_biased_targets, rank_less=1)),
     ),
     Claim(
         statement="H heads of rank r on the nearest of N orthonormal points err by at least the sum over l of W_l "
@@ -221,7 +221,7 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.many_points_floor",
         repair="the paper's Theorem 2 is about two points; orthonormal points up to d are ours",
         check=zonal.many_points,
-        control=Claim(statement=WRONG_RANK, check=partial(zonal.many, rank_less=1)),
+        control=Claim(statement=WRONG_RANK, check=partial(zonal.on_many_points, rank_less=1)),
     ),
     Claim(
         statement="a collision of the class token survives a layer norm before the readout; the norm adds others, and "

@@ -18,7 +18,7 @@ from ..bounds import steep_net_size, unique_dim
 from ..collisions.basins import NoBasinError
 from ..collisions.certificates import certify
 from ..collisions.domain import domain_of
-from ..collisions.pigeonhole import ROUNDING, find_pigeonhole, pair_of_proof
+from ..collisions.pigeonhole import ROUNDING, find_pigeonhole
 from ..collisions.search import find_collisions
 from ..constructions.enough_heads import Construction, construct
 from ..support import support_dim
@@ -56,7 +56,7 @@ def pair_in_construction(heads: int) -> Finding:
     built = _constructed(32)
     model = built.model.with_heads(heads)
     try:
-        pair = pair_of_proof(model, max_plus_min(length=32), subsequences=1000)
+        pair = find_pigeonhole(model, max_plus_min(length=32), subsequences=1000, any_heads=True)
     except NoBasinError:
         return "a most responsive token in every basin, so no pair", Verdict.FAILS
     # Sharp heads merge the pair: its distance is below what float64 resolves, and no size follows from it.
@@ -124,8 +124,8 @@ def collisions_of_a_construction() -> Finding:
 
 
 def uniqueness(doubled: bool = False) -> Finding:
-    """As many tokens matter as there are components, for two tasks as long as the corollary wants; or for one of them
-    with a component written twice.
+    """Whether as many tokens matter as there are components, for two tasks as long as the corollary wants; or for one
+    of them with a component written twice.
     """
     least = unique_dim(2, 3, 650)
     retrieval = functools.partial(Retrieval, length=650, dim=1, distribution="cube")

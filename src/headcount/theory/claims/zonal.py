@@ -87,7 +87,7 @@ def nearest_squares(heads: int, rank: int, dim: int, length: int) -> Squares:
     return best_squares(heads, rank, dim, targets_of)
 
 
-def judged(rows: dict[str, tuple[Squares, float]]) -> Finding:
+def judge_squares(rows: dict[str, tuple[Squares, float]]) -> Finding:
     """Squared errors and their floors, by what was tried. No row at all is no evidence."""
     parts, scores = [], []
     for name, (squares, floor) in rows.items():
@@ -101,9 +101,9 @@ def judged(rows: dict[str, tuple[Squares, float]]) -> Finding:
     )
 
 
-def biased(rank_less: int = 0) -> Finding:
+def on_biased_targets(rank_less: int = 0) -> Finding:
     """Against the floor of a rank lower by `rank_less`."""
-    return judged(
+    return judge_squares(
         {
             f"H = {heads}, r = {rank}, d = {dim}, {terms} terms": (
                 biased_squares(heads, rank, dim, terms),
@@ -115,9 +115,9 @@ def biased(rank_less: int = 0) -> Finding:
     )
 
 
-def many(rank_less: int = 0) -> Finding:
+def on_many_points(rank_less: int = 0) -> Finding:
     """Against the floor of a rank lower by `rank_less`."""
-    return judged(
+    return judge_squares(
         {
             f"H = {heads}, r = {rank}, d = {dim}, {length} points": (
                 nearest_squares(heads, rank, dim, length),
@@ -130,7 +130,7 @@ def many(rank_less: int = 0) -> Finding:
 
 
 def biased_floor() -> Finding:
-    evidence, verdict = biased()
+    evidence, verdict = on_biased_targets()
     values = ", ".join(f"{zonal_floor(10_000, 32, 64, terms=terms):.3f} ({terms})" for terms in (1, 3, 5, 9))
     # The floor is proved; that fitted heads keep above it is sampled.
     return (
@@ -141,7 +141,7 @@ def biased_floor() -> Finding:
 
 
 def many_points() -> Finding:
-    evidence, verdict = many()
+    evidence, verdict = on_many_points()
     values = ", ".join(f"{many_points_floor(8, 8, 64, length):.3f} ({length})" for length in (2, 4, 16, 64))
     return (
         f"the best functions of what random heads see, {evidence}; at d = 64, 8 heads of rank 8 the floor by the "

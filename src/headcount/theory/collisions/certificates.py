@@ -32,7 +32,7 @@ from ...tasks import GeneratedTask
 from ..bounds import steep_net_size
 from ..intervals import Box, EnclosureError, add, ball, enclose, point, product, subtract
 from .domain import Domain, Pair
-from .heads import coordinates_read, fold
+from .heads import coordinates_read, fold_heads
 from .observables import (
     AbstractHeadObservables,
     AbstractObservables,
@@ -58,7 +58,7 @@ STEADY = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What a pair of sequences proves. `gap` is guaranteed at the pair, or at the exact collision near it."""
+    """A proof from a pair of sequences. `gap` is guaranteed at the pair, or at the exact collision near it."""
 
     pair: Float[np.ndarray, "2 length dim"]
     domain: Domain
@@ -95,7 +95,7 @@ class Certificate:
 
 
 def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedTask, domain: Domain) -> Certificate:
-    """What the pair of a collision proves about the model; an exact collision where that can be proved. Raises
+    """Certify what the pair of a collision proves about the model, an exact collision where possible. Raises
     `InputError` where the model does not fit the task, or the pair has another shape or leaves the domain.
     """
     check_fit(model, task)
@@ -127,9 +127,9 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
     """An upper bound on the Euclidean distance of what the readout sees of the pair."""
     if len(model.attention) == 1:
         coordinates = coordinates_read([model])
-        observables = HeadOutputs(heads=fold(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
+        observables = HeadOutputs(heads=fold_heads(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
         enclosed = EnclosedObservables(observables, model, pair.shape[1])
-        outputs = [enclosed.enclose(lambda one, x: one.of(x, None), point(tokens)) for tokens in pair]
+        outputs = [enclosed.enclose(lambda one, x: one.observe(x, None), point(tokens)) for tokens in pair]
         mixing = point(mixing_of(model, coordinates))
         if model.spec.final_norm:
             class_token = point(np.asarray(model.class_token, np.float64))
@@ -188,14 +188,17 @@ class EnclosedObservables:
             coordinates, kind = coordinates_read([model]), type(found_with)
             # Shared tokens cancel in moments only.
             shared = found_with.shared if kind is Moments and len(found_with.shared) < length else ()
-            ends = [kind(heads=end, coordinates=coordinates, shared=shared) for end in fold(model, coordinates, length)]
+            ends = [
+                kind(heads=end, coordinates=coordinates, shared=shared)
+                for end in fold_heads(model, coordinates, length)
+            ]
         elif isinstance(found_with, CentredOutputs) and len(model.attention) == 1 and model.spec.final_norm:
             coordinates = coordinates_read([model])
             mixing = mixing_of(model, coordinates)
             centred = subtract(point(mixing[1:]), point(mixing[:1]))
             ends = [
                 CentredOutputs(outputs=HeadOutputs(heads=heads, coordinates=coordinates), mixing=end)
-                for heads, end in zip(fold(model, coordinates, length), (centred.low, centred.high), strict=True)
+                for heads, end in zip(fold_heads(model, coordinates, length), (centred.low, centred.high), strict=True)
             ]
         else:
             ends = [ClassOutputs(model=in_double(model))] * 2
@@ -229,7 +232,7 @@ def prove_collision(
     """Try to prove that an exact collision of `model` lies near the pair, inside the domain."""
     enclosed = EnclosedObservables(found_with, model, pair.shape[1])
     if not enclosed.has_positions:
-        enclosed.observables = reduced(enclosed.observables, pair)
+        enclosed.observables = reduced_observables(enclosed.observables, pair)
     observables, points = enclosed.observables, [point(tokens) for tokens in pair]
     if isinstance(observables, AbstractHeadObservables) and observables.features == ():
         # No hidden unit is on at any token: nearby sequences all have the same observables.
@@ -239,7 +242,7 @@ def prove_collision(
         return ExactCollision()  # the tokens that should cancel differ
     try:
         scale = enclosed.scale(pair)
-        observed = [enclosed.enclose(lambda one, x: one.of(x, scale), tokens) for tokens in points]
+        observed = [enclosed.enclose(lambda one, x: one.observe(x, scale), tokens) for tokens in points]
         residual = subtract(*observed).magnitude
         jacobian = enclosed.jacobian(scale, points)
         inverse = np.linalg.pinv((jacobian.low + jacobian.high) / 2, rcond=1e-15)
@@ -268,7 +271,7 @@ def prove_collision(
     return ExactCollision(contraction=best)
 
 
-def reduced(observables: AbstractObservables, pair: Pair) -> AbstractObservables:
+def reduced_observables(observables: AbstractObservables, pair: Pair) -> AbstractObservables:
     """The same observables on fewer coordinates, where few hidden units switch among the tokens of this pair.
 
     Only for models without positions: otherwise values are no function of the features.

@@ -52,7 +52,7 @@ def coordinates_read(models: Sequence[ClassTokenTransformer]) -> Coordinates:
     return tuple((int(head), int(row)) for head, row in np.argwhere(read))
 
 
-def fold(model: ClassTokenTransformer, coordinates: Coordinates, length: int) -> tuple[FoldedHeads, FoldedHeads]:
+def fold_heads(model: ClassTokenTransformer, coordinates: Coordinates, length: int) -> tuple[FoldedHeads, FoldedHeads]:
     """Lower and upper bounds, entry by entry, of the folded layer of a model of one layer."""
     require(len(model.attention) == 1, f"only one layer can be folded, the model has {len(model.attention)}.")
     table, dim = model.position_table, model.encoder_in.weight.shape[1]
@@ -112,8 +112,8 @@ def _rounded(ends: np.ndarray, side: int) -> np.ndarray:
     return np.where(beyond, np.nextafter(rounded, side * np.inf), rounded)
 
 
-def stacked(models: Sequence[ClassTokenTransformer], length: int) -> FoldedHeads:
+def stack_heads(models: Sequence[ClassTokenTransformer], length: int) -> FoldedHeads:
     """Folded layers of several models, stacked along a first axis; for searches, which need no enclosure."""
     coordinates = coordinates_read(models)
-    folded = [fold(model, coordinates, length)[0] for model in models]
+    folded = [fold_heads(model, coordinates, length)[0] for model in models]
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *folded)

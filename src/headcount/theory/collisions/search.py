@@ -29,7 +29,7 @@ from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import GeneratedTask
 from .domain import Domain, Pair, anchored_starts, free_starts, shared_places
-from .heads import coordinates_read, stacked
+from .heads import coordinates_read, stack_heads
 from .observables import (
     AbstractObservables,
     CentredOutputs,
@@ -69,7 +69,7 @@ class Collision:
     gap: float
     """The largest difference of a target number."""
     observables: AbstractObservables
-    """What agrees between the two."""
+    """The numbers that agree between the two."""
 
 
 def find_collisions(
@@ -133,14 +133,14 @@ def close_pairs(
 
 
 def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchored: bool) -> list[AbstractObservables]:
-    """What pairs should agree in: outputs always; moments too where both sequences are free.
+    """The observables that pairs should agree in: outputs always; moments too where both sequences are free.
 
     Of one layer with a norm before the readout both whole and centred outputs: a norm merges more than heads do.
     """
     if len(models[0].attention) > 1:
         double = [in_double(model) for model in models]
         return [ClassOutputs(model=jax.tree.map(lambda *leaves: jnp.stack(leaves), *double))]
-    heads, coordinates = stacked(models, length), coordinates_read(models)
+    heads, coordinates = stack_heads(models, length), coordinates_read(models)
     outputs = HeadOutputs(heads=heads, coordinates=coordinates)
     searched: list[AbstractObservables] = [outputs]
     if models[0].spec.final_norm and len(models[0].class_token) > 1:
@@ -179,7 +179,7 @@ class _CollisionSearch:
         return self._polish(np.take_along_axis(ends, best[..., None, None, None], axis=1))
 
     def _round(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where every ascent ended, and the indices of the best."""
+        """The pairs at which every ascent ended, and the indices of the best."""
         arguments = self.observables, self.task, jnp.asarray(pairs), self.domain, self.steps, self.anchored
         ends, distances, gaps = (np.asarray(part) for part in _ascend_all(*arguments))
         distances = np.where(np.isfinite(distances), distances, np.inf)

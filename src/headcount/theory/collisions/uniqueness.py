@@ -32,7 +32,7 @@ NEEDED = ("2.1", "2.2", "2.4")
 
 
 class RepresentationVerdict(StrEnum):
-    """What a comparison of two representations says."""
+    """The result of comparing two representations."""
 
     DIFFERENT = "different functions"
     ONE_DIM = "one function, one D"

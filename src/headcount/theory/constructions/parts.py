@@ -27,7 +27,7 @@ CHUNK = 4096
 """Points evaluated at once: one shape, one compilation."""
 PROBES = 200
 SAME = 1e-6
-"""How far a given part may differ from the task's, in float64: constants may have been rounded to float32."""
+"""Largest difference of a given part from the task's, in float64: constants may have been rounded to float32."""
 OUTSIDE = 1e-9
 """Rounding by which a component may leave [0, 1]."""
 RIDGE_PROBES = 1001

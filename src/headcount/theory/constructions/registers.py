@@ -40,7 +40,7 @@ class Nets:
 
 @dataclass(frozen=True)
 class Registers:
-    """Where each register lies; `total` is the width E, of which a multiple of `heads` is taken."""
+    """The places of each register; `total` is the width E, of which a multiple of `heads` is taken."""
 
     places: Mapping[str, Int[np.ndarray, " size"]]
     total: int

@@ -116,7 +116,7 @@ class PromisedPair(NamedTuple):
 
 
 def promised_distance(setting: BoundedClass, free: float, log_choices: float) -> float:
-    """How near the heads' outputs of two among exp(log_choices) choices on `free` places are at most."""
+    """Upper bound on the distance of the heads' outputs for two of exp(log_choices) choices on `free` places."""
     return float(_distance(setting, np.array([float(free)]), np.array([log_choices]))[0])
 
 

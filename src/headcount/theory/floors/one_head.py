@@ -71,7 +71,7 @@ class OneHead(eqx.Module):
         return len(self.task.position_sets)
 
     def output(self, tokens: Tokens) -> Float[Array, " D"]:
-        """What the head returns: a mean over all tokens with equal weights."""
+        """Output of the head: a mean over all tokens with equal weights."""
         values = jnp.exp(-self.sharpness * (jax.vmap(self.task.features)(tokens) - self.low))
         return jnp.mean(jnp.where(self.task.mask, values, 0.0), axis=0)
 

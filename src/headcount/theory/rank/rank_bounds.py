@@ -54,7 +54,7 @@ def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
         return Bound(name=name, value=value, claim=claim, source=source, conditions=conditions, why=why)
 
     def growth(name: str, claim: str, theorem: str, order: str) -> Bound:
-        """What the paper gives the order of growth of, and no constant."""
+        """A bound of which the paper gives the order of growth, and no constant."""
         source, why = f"{theorem}, {PAPER}", f"the paper gives the order only: {order}"
         return Bound(name=name, value=None, claim=claim, source=source, conditions=(low_rank,), why=why)
 

@@ -48,13 +48,13 @@ def most_tokens(task: GeneratedTask, *, starts: int, rounds: int, seed: int, rel
     Chains change some of their tokens in every round and keep the change unless fewer tokens count, or their smallest
     gradient falls. The search ends early where `enough` tokens are found.
     """
-    draw, domain = named_generator(seed, "support search"), domain_of_tokens(task)
+    draw, domain = named_generator(seed, "support search"), _domain_of_tokens(task)
     sequences = _starts(task, domain, starts, draw)
     with jax.enable_x64(True):
-        sizes_of = gradient_sizes(task)
+        sizes_of = _gradient_sizes(task)
         sizes = np.asarray(sizes_of(jnp.asarray(sequences)))
         drawn = sizes[: len(sequences) if domain is None else starts // 4]
-        typical = float(np.median(np.max(count_tokens(drawn, relative), axis=1)))
+        typical = float(np.median(np.max(_count_tokens(drawn, relative), axis=1)))
         ranks = _ranks(sizes, relative)
         best = _best(sequences, sizes, ranks, relative)
         for _ in range(rounds):
@@ -71,12 +71,12 @@ def most_tokens(task: GeneratedTask, *, starts: int, rounds: int, seed: int, rel
 
 def _starts(task: GeneratedTask, domain: Domain | None, count: int, draw: np.random.Generator) -> Sequences:
     if domain is None:
-        return sampled(task, min(count, FEW), draw)
-    parts = [sampled(task, count // 4, draw)]
+        return _sampled(task, min(count, FEW), draw)
+    parts = [_sampled(task, count // 4, draw)]
     if isinstance(task, Retrieval):
-        parts.append(component_starts(task, domain, count // 4, draw))
-    parts.append(free_sequences(task, domain, count - sum(map(len, parts)), draw))
-    return reflected(np.concatenate(parts), domain)
+        parts.append(_component_starts(task, domain, count // 4, draw))
+    parts.append(_free_sequences(task, domain, count - sum(map(len, parts)), draw))
+    return _reflected(np.concatenate(parts), domain)
 
 
 def _moved(sequences: Sequences, domain: Domain, draw: np.random.Generator) -> Sequences:
@@ -93,14 +93,14 @@ def _moved(sequences: Sequences, domain: Domain, draw: np.random.Generator) -> S
     ]
     kind = draw.integers(len(kinds), size=(count, 1, 1))
     moved = np.where(chosen[..., None], np.choose(kind, kinds), sequences)
-    return reflected(moved, domain)
+    return _reflected(moved, domain)
 
 
 def _ranks(sizes: Float[np.ndarray, "sequences answers length"], relative: float) -> np.ndarray:
     """The rank of every sequence, by its best answer."""
     shares = sizes / np.maximum(sizes.max(axis=-1, keepdims=True), 1e-300)
     smallest = np.min(np.where(shares > relative, shares, 1.0), axis=-1)
-    return np.max(count_tokens(sizes, relative) + smallest / 2, axis=1)
+    return np.max(_count_tokens(sizes, relative) + smallest / 2, axis=1)
 
 
 def _best(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, relative: float) -> Found:
@@ -108,15 +108,15 @@ def _best(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, relative: 
     which = int(np.argmax(ranks))
     answer = int(np.argmax(_ranks(sizes[which][:, None], relative)))
     counted = sizes[which, answer]
-    return Found(float(ranks[which]), int(count_tokens(counted, relative)), sequences[which], answer, counted)
+    return Found(float(ranks[which]), int(_count_tokens(counted, relative)), sequences[which], answer, counted)
 
 
-def domain_of_tokens(task: GeneratedTask) -> Domain | None:
+def _domain_of_tokens(task: GeneratedTask) -> Domain | None:
     """The box that tokens may be moved in; None where only sampled sequences are valid, such as points on a sphere."""
     return domain_of(task) if getattr(task, "distribution", None) is not None else None
 
 
-def sampled(task: GeneratedTask, count: int, draw: np.random.Generator) -> Sequences:
+def _sampled(task: GeneratedTask, count: int, draw: np.random.Generator) -> Sequences:
     """Sequences as the task draws them."""
     shape = (count, task.length, task.dim)
     distribution = getattr(task, "distribution", None)
@@ -127,7 +127,7 @@ def sampled(task: GeneratedTask, count: int, draw: np.random.Generator) -> Seque
     return np.asarray(jax.jit(jax.vmap(task.sample))(keys), np.float64)
 
 
-def free_sequences(task: GeneratedTask, domain: Domain, count: int, draw: np.random.Generator) -> Sequences:
+def _free_sequences(task: GeneratedTask, domain: Domain, count: int, draw: np.random.Generator) -> Sequences:
     """A third uniform, a third in one cluster, a third in a cluster at a corner: some components of a target act only
     where every token is far from their minimum.
     """
@@ -137,11 +137,11 @@ def free_sequences(task: GeneratedTask, domain: Domain, count: int, draw: np.ran
     corners = np.where(draw.random(centres.shape) < 0.5, domain.low, domain.high)
     centres[2::3] = corners[2::3]
     width = (domain.high - domain.low) * np.exp(draw.uniform(np.log(0.003), np.log(0.5), (count, 1, 1)))
-    clustered = reflected(centres + width * (draw.random(shape) - 0.5), domain)
+    clustered = _reflected(centres + width * (draw.random(shape) - 0.5), domain)
     return np.where(np.arange(count)[:, None, None] % 3 == 0, sequences, clustered)
 
 
-def reflected(sequences: Sequences, domain: Domain) -> Sequences:
+def _reflected(sequences: Sequences, domain: Domain) -> Sequences:
     """The sequences with tokens reflected at the faces of the domain: clipped ones would be equal, and tie."""
     low, high = domain.inner
     turned = np.where(sequences < low, 2 * low - sequences, sequences)
@@ -150,7 +150,7 @@ def reflected(sequences: Sequences, domain: Domain) -> Sequences:
     return np.where(far, low + (high - low) * (np.abs(turned - low) / (high - low) % 1), turned)
 
 
-def component_starts(task: Retrieval, domain: Domain, count: int, draw: np.random.Generator) -> Sequences:
+def _component_starts(task: Retrieval, domain: Domain, count: int, draw: np.random.Generator) -> Sequences:
     """The sequences of the proof: a token near the minimiser of each component, at distinct places of the position
     sets, all others elsewhere.
 
@@ -231,7 +231,7 @@ def answers_of(task: GeneratedTask) -> Answers:
     return answers
 
 
-def gradient_sizes(task: GeneratedTask) -> GradientSizes:
+def _gradient_sizes(task: GeneratedTask) -> GradientSizes:
     """The largest entry of the gradient at each token, per answer, of many sequences; compiled.
 
     Use it under `jax.enable_x64(True)`. A gradient that is not finite counts as zero. `stop_gradient` is the identity;
@@ -284,7 +284,7 @@ def _without_stops(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.replace(eqns=equations)
 
 
-def count_tokens(sizes: Float[np.ndarray, "*others length"], relative: float) -> Any:
-    """How many tokens have a gradient of at least `relative` times the largest of their sequence."""
+def _count_tokens(sizes: Float[np.ndarray, "*others length"], relative: float) -> Any:
+    """The number of tokens that have a gradient of at least `relative` times the largest of their sequence."""
     largest = sizes.max(axis=-1, keepdims=True)
     return np.sum((sizes > relative * largest) & (sizes > 0), axis=-1)
