@@ -9,9 +9,7 @@ reads h L minima and the tokens h (L - 1), the last layer's tokens being of no u
     score of head i in layer l:  [asked by the class token] (-Psi_a + r_a)(s) + [asked by a token] (-Psi_b + r_b)(s)
 
 Psi_i and the gates r_i are those of Theorem 2(1); each minimum is read within `bounds.head_error`, so that the promise
-is that of `construct`. Neither the width nor the nets grow with T, M grows with 1 / eps as in Theorem 2(1), and
-L h < D: Conjecture 1 of Yu et al. (arXiv 2510.06662), that this needs nets whose size is exponential in T, is
-contradicted for this class of models. Entries above 1, which Assumption 1 excludes, come from writing ReLU by GELU.
+is that of `construct`. docs/depth.md says what this means for Conjecture 1 of Yu et al. (arXiv 2510.06662).
 
 `construct_two_layers`: two layers of one head retrieve any D <= T minima, with a net between them and a label per
 place. Place t has the label i(t) = t mod D. In layer 1 every token asks by its label, so token t reads Psi of the token
@@ -20,9 +18,7 @@ that has the smallest Psi_i(t) over S_i(t); the net between keeps of those D num
     kept_j = relu(read_j + delta - (1 + 2 delta) (1 - label_j)) = (min Psi_j + delta) [j = i(t)],
 
 and in layer 2 a uniform mean over tokens, times T over the number of places of a label, adds them up. The one head has
-rank D and width of order D: both grow with D, and neither depends on T. The promise is that of `construct`. So with
-nets and labels inside the model, and heads as wide as they need to be, no law of the form D <= c(L, h) holds from two
-layers on, Conjecture 1 included.
+rank D and width of order D: both grow with D, and neither depends on T. The promise is that of `construct`.
 
 `construct_by_content`: on random sequences two layers of two heads have eight maxima, as tokens choose their roles by
 what they are. In layer 2 head k of the class token attends to the token with the largest a_k . x, k = 1, 2, and what
@@ -32,7 +28,7 @@ directions, and the others those of another pair, the class token ends with
     2 maxima read in layer 1, 2 read in layer 2, and 2 x 2 that the tokens found there had read: (h + 1)^2 - 1 = 8.
 
 It fails where the token with the largest a_1 . x has a larger a_2 . x still, which grows rare as sequences grow longer;
-no promise can be made for every sequence. Counted the same way, L layers of h heads have (h + 1)^L - 1 maxima.
+no promise can be made for every sequence.
 """
 
 import itertools
@@ -75,18 +71,8 @@ def construct_roles(
 ) -> Construction:
     """A model of `layers` layers of `heads` heads, attention only, within `eps` everywhere on [0,1]^(length x dim).
 
-    Args:
-        task: A retrieval task with D <= heads (2 layers - 1) components in [0, 1].
-        eps: The largest error allowed.
-        heads: Heads per layer.
-        layers: Attention layers.
-        given: `components` and `outer`, as `construct` takes them.
-
-    Returns:
-        The model with its promise.
-
-    Raises:
-        InputError: If D is larger, or where `construct` raises it.
+    The task has D <= heads (2 layers - 1) components in [0, 1]; `given` is as in `construct`. Raises `InputError` if D
+    is larger, or where `construct` does.
 
     Example:
         >>> from headcount import theory
@@ -103,17 +89,9 @@ def construct_roles(
 def roles_of_maxima(task: Retrieval, *, heads: int, layers: int, beta: float = 300.0) -> ClassTokenTransformer:
     """The same arrangement for a sum of maxima, whose tokens are unbounded: no promise, but an error to be sampled.
 
-    Args:
-        task: `sum_of_maxima` of D <= heads (2 layers - 1) directions over whole sequences.
-        heads: Heads per layer.
-        layers: Attention layers.
-        beta: What scores are multiplied by; the error of a maximum that is read is of the order of 1 / beta.
-
-    Returns:
-        A model of the class that the study `depth` trains.
-
-    Raises:
-        InputError: If the task is another one, or D is larger.
+    The task is `sum_of_maxima` of D <= heads (2 layers - 1) directions over whole sequences, the model of the class
+    that the study `depth` trains. Scores are multiplied by `beta`; the error of a maximum that is read is of the order
+    of 1 / beta. Raises `InputError` if the task is another one, or D is larger.
 
     Example:
         >>> from headcount import theory
@@ -175,16 +153,8 @@ def _role_head(registers: Registers, heads: int, layers: int, layer: int, head: 
 def construct_two_layers(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Construction:
     """A model of two layers of one head, a net between them, within `eps` everywhere on [0,1]^(length x dim).
 
-    Args:
-        task: A retrieval task with components in [0, 1] and at most as many of them as it has tokens.
-        eps: The largest error allowed.
-        given: `components` and `outer`, as `construct` takes them.
-
-    Returns:
-        The model with its promise.
-
-    Raises:
-        InputError: If D is larger than the length, or where `construct` raises it.
+    The task has at most as many components as tokens; `given` is as in `construct`. Raises `InputError` if D is larger
+    than the length, or where `construct` does.
 
     Example:
         >>> from headcount import theory
@@ -232,15 +202,8 @@ def construct_two_layers(task: Retrieval, eps: float, **given: Unpack[GivenParts
 def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenTransformer:
     """A model of two attention layers of two heads for a sum of eight maxima, right on most random sequences.
 
-    Args:
-        task: `sum_of_maxima` of eight directions, without position sets.
-        beta: What scores are multiplied by; the error of a maximum that is read is of the order of 1 / beta.
-
-    Returns:
-        The model. It comes without a promise: its error is to be sampled.
-
-    Raises:
-        InputError: If the task is another one.
+    The task is `sum_of_maxima` of eight directions, without position sets; another raises `InputError`. The model comes
+    without a promise: its error is to be sampled. `beta` is as in `roles_of_maxima`.
 
     Example:
         >>> from headcount import theory

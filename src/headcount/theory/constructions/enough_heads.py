@@ -96,17 +96,8 @@ def construct_shared(
 ) -> Construction:
     """A model of D heads that share keys and values, `kv_heads` 1, whose error is at most `eps` on the cube.
 
-    Args:
-        task: What it answers.
-        eps: The error allowed.
-        head_dim: Width of keys and values, at least D and 2; the smallest where None.
-        given: `components` and `outer`, as `construct` takes them.
-
-    Returns:
-        The construction; its promise is that of `construct`.
-
-    Raises:
-        InputError: If head_dim is below D or 2, or where `construct` raises it.
+    `head_dim` is the width of keys and values, at least D and 2, the smallest where None; `given` and the promise are
+    those of `construct`. Raises `InputError` if head_dim is below D or 2, or where `construct` does.
 
     Example:
         >>> from headcount.tasks import max_plus_min

@@ -1,24 +1,14 @@
 """Theorem 2(2) with constants: the error of every model of s < D heads with bounded values and bounded readout slope.
 
 A model is any encoder, s heads with any scores, head outputs that are weighted means of values |v| <= V of n numbers,
-and any readout with |F(o) - F(o')| <= K |o - o'| on the n s numbers of all heads.
+and any readout with |F(o) - F(o')| <= K |o - o'| on the n s numbers of all heads. Of the task only one thing is asked:
+with r > 0 the sets {f_i < z_i* + r} are pairwise disjoint. The proof is in docs/floors.md. Its sizes are
 
-    disjoint    r > 0 is such that the sets {f_i < z_i* + r} are pairwise disjoint. Every f_i is continuous on a
-                connected domain, so it takes all values in [z_i*, z_i* + r]: choose Q grid points per component,
-                equally far apart in f_i. Nothing else is asked of f_i: no slope, no Hessian.
-    fixed       for each head in turn the grid point, of any component, and the unused place with its highest score;
-                s points meet at most s of the D sets, so one component i is met by none. The x^(k) of the others take
-                D - 1 places. Scaled so that the weight of its fixed point is 1, a head weighs no free token more than
-                1 and has a denominator of at least 1.
-    choices     t free places of S_i each hold a grid point. Without positions, models see multisets: C(t + Q - 1, t).
-                With positions every place has its own Q / t of the points: (Q / t)^t.
-    pigeonhole  a head's moments, sum of w and sum of w v over free places, lie in [0, t] x [-V t, V t]^n. With every
-                side cut into k parts there are k^m cells, m = (n + 1) s; more choices than cells put two into one.
-    cancelled   grid points that both chose are replaced by the filler, the top grid point, in both: differences of
-                moments stay. What remains is disjoint, so the two minima of f_i differ by r / (Q - 1) or more, and all
-                other minima are z_k* in both.
-    distance    |o - o'| <= |dB| + |o'| |dA| per head, as denominators are at least 1:
-                sqrt(n) (2 V t / k + V t / k), and sqrt(n s) 3 V t / k for all heads
+    Q           points per component, equally far apart in f_i on [z_i*, z_i* + r]
+    t <= T0     free places of S_i; T0 = |S_i| - s - D + 1 are not taken by fixed tokens
+    choices     C(t + Q - 1, t) multisets without positions; with them (Q / t)^t, as every place has its own points
+    k           parts of every side of the box of the m = (n + 1) s moments: k^m cells, fewer than choices
+    distance    sqrt(n s) 3 V t / k: two choices in one cell have outputs no farther apart
     floor       (gap - K distance) / 2, gap = rise / (Q - 1), where rise / r is the least slope of the target in z_i
 
 The best Q and t are chosen by the function. V and K enter as V K alone, as they must: values times c and a readout of
@@ -130,13 +120,7 @@ def promised_pair(setting: BoundedClass) -> PromisedPair:
 
 
 def class_floor(setting: BoundedClass) -> Bound:
-    """The error that every model of the class has on some sequence, at least.
-
-    Args:
-        setting: The class of models and the task.
-
-    Returns:
-        A `Bound`; its value is None where it says nothing.
+    """The error that every model of the class has on some sequence, at least; its value is None where it says nothing.
 
     Example:
         >>> from headcount.theory import BoundedClass, class_floor

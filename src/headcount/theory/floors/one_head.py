@@ -11,17 +11,10 @@ for every sequence, and the answer is within L0 log(T) / (2 b), L0 = sup |grad F
 the slope L0 (T / |S_i|) exp(b (high - low)) / b at most: exponential in 1 / eps. For T below about 1 / eps a head that
 counts cells has a slope of about (1 / eps)^T, which is less:
 
-cells       f_i is rounded to the middle of one of Q = L0 / (2 eps) equal cells of its interval. The rounded minimum
-            is the minimum of rounded values, so the answer is within L0 / (2 Q) <= eps.
-weights     Bose and Chowla (1962): for a prime p there are p whole numbers a_c below p^T such that the sums of all
-            multisets of T of them differ. Of a generator x of the field of p^T elements take x^(a_c) = x + c. Equal
-            sums give equal products of the x + c, two monic polynomials in x of degree T; x is no root of one of
-            lower degree, so the polynomials and with them the multisets are the same.
-head        all scores are equal; value i of a token in S_i is a_c / p^T for the cell c of f_i, else 0. The mean
-            tells the cells of all tokens of S_i, and with them the rounded minimum.
-slope       two sums differ by 1 or more, two means by 1 / (T p^T), two minima by at most the span of f_i. A
-            function of one number on finitely many points extends with its slope, and F0 multiplies it by L0:
-            K <= L0 span T p^T, with p the least prime from Q on.
+    K <= L0 span T p^T,    p the least prime from L0 span / (2 eps) on
+
+It rounds f_i to the middle of one of p cells, and averages whole numbers a_c / p^T whose sums tell all multisets of T
+cells apart (Bose and Chowla, 1962; docs/floors.md has the proof).
 
 With bounded slope Theorem 2(2) forbids both (`bounded`). Adding heads is not the only way out; slope, which is
 precision, is the other.
@@ -104,12 +97,8 @@ def one_head_error(length: int, decades: float, *, outer_slope: float, span: flo
 def one_head_slope(length: int, eps: float, *, outer_slope: float, span: float = 1.0, share: float = 1.0) -> float:
     """log10 of the slope with which one head of D numbers answers within `eps`.
 
-    Args:
-        length: T.
-        eps: The largest error allowed.
-        outer_slope: L0, sup |grad F0|_1.
-        span: Length of the interval that f_i maps into.
-        share: Share of the places that the smallest S_i has.
+    `outer_slope` is L0, sup |grad F0|_1, `span` the length of the interval that f_i maps into, and `share` the share of
+    the places that the smallest S_i has.
 
     Example:
         >>> from headcount.theory import one_head_slope
@@ -127,20 +116,10 @@ def one_head_answer(
 ) -> OneHead:
     """One head of D numbers that answers a retrieval within `eps`, everywhere.
 
-    Args:
-        task: A retrieval whose components take values in [low, high], as on the cube.
-        eps: The largest error allowed.
-        outer_slope: L0 = sup |grad F0|_1 on [low, high]^D. May be left out where the outer map is known: a sum, or that
-            of max-plus-min.
-        low: Least value of a component.
-        high: Largest value of a component.
-
-    Returns:
-        A `OneHead`: call it with tokens; `.promised` bounds its error and `.decades` the slope of its readout.
-
-    Raises:
-        InputError: `eps` is out of range, or needs exponentials below what float64 can hold; or the outer map is not
-            known and `outer_slope` is missing.
+    The components of the task take values in [low, high], as on the cube. `outer_slope`, L0 = sup |grad F0|_1 on
+    [low, high]^D, may be left out where the outer map is known: a sum, or that of max-plus-min. Call the result with
+    tokens; `.promised` bounds its error and `.decades` the slope of its readout. Raises `InputError` where `eps` needs
+    exponentials below what float64 can hold, or `outer_slope` is missing.
 
     Example:
         >>> import headcount as hc
@@ -176,12 +155,6 @@ def one_head_answer(
 
 def counting_slope(length: int, eps: float, *, outer_slope: float, span: float = 1.0) -> float:
     """log10 of the slope with which one head of D numbers that counts cells answers within `eps`.
-
-    Args:
-        length: T.
-        eps: The largest error allowed.
-        outer_slope: L0, sup |grad F0|_1.
-        span: Length of the interval that f_i maps into.
 
     Example:
         >>> from headcount.theory import counting_slope, one_head_slope
@@ -265,16 +238,9 @@ class Phase:
 def phase_diagram(
     setting: BoundedClass, lengths: Iterable[int], errors: Iterable[float], *, outer_slope: float
 ) -> list[Phase]:
-    """The two slopes at every length and error.
+    """The two slopes at every error and length, in that order.
 
-    Args:
-        setting: The class and the task; its length and slope are not used.
-        lengths: T.
-        errors: eps.
-        outer_slope: L0, sup |grad F0|_1, of the one head's readout.
-
-    Returns:
-        One `Phase` per error and length, in that order.
+    The length and slope of `setting` are not used; `outer_slope` is L0, sup |grad F0|_1, of the one head's readout.
 
     Example:
         >>> from headcount.theory import BoundedClass, phase_diagram

@@ -42,16 +42,9 @@ class AlphabetErrors:
 def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> AlphabetErrors:
     """The exact errors of a model on an alphabet task, soft and hard.
 
-    Args:
-        model: A class-token transformer of one layer without positions, in the task's units.
-        task: The alphabet task.
-
-    Returns:
-        Its error as trained, the error of its heads' orders with the best readout, and the floor of any hard heads.
-
-    Raises:
-        InputError: The model has positions or several layers, reads otherwise than by soft attention of heads with
-            their own keys, or the sequences are too many.
+    The model has one layer without positions, and answers in the task's units. Raises `InputError` where it has
+    positions or several layers, reads otherwise than by soft attention of heads with their own keys, or the sequences
+    are too many.
 
     Example:
         >>> import headcount as hc

@@ -49,13 +49,8 @@ KNOWN = 4
 def many_points_floor(heads: int | float, rank: int, dim: int, length: int) -> float:
     """A lower bound on the expected squared error of any H heads of rank r on the nearest of N orthonormal points.
 
-    Arguments:
-        heads: H; what each computes from its r numbers of the query, and from all points, is free.
-        rank: r, the numbers of the query that a head sees.
-        dim: d of the points.
-        length: N, the number of points, from 2 to d.
-
-    Raises InputError for numbers out of range.
+    A head sees `rank` = r numbers of the query; what it computes from these and all points is free. `length` is N, from
+    2 to d. Raises `InputError` for numbers out of range.
 
     Example:
         >>> [round(many_points_floor(8, 8, 64, length), 3) for length in (2, 4, 16, 64)]
@@ -129,13 +124,9 @@ def _norm_moment(dim: int, power: int) -> float:
 def zonal_floor(heads: int | float, rank: int, dim: int, *, terms: int = 3) -> float:
     """A lower bound on the expected squared error of any H heads of rank r on `terms` biased nearest neighbours.
 
-    Arguments:
-        heads: H; what each computes from its r numbers of the query, and from the points, is free.
-        rank: r, the numbers of the query that a head sees.
-        dim: d of the points.
-        terms: K, an odd number of biases, as in the task `biased-nearest-neighbour`; 1 is `rank_floor`.
-
-    Raises InputError for numbers out of range.
+    A head sees `rank` = r numbers of the query; what it computes from these and the points is free. `terms` is K, an
+    odd number of biases, as in the task `biased-nearest-neighbour`; 1 is `rank_floor`. Raises `InputError` for numbers
+    out of range.
 
     Example:
         >>> [round(zonal_floor(10_000, 32, 64, terms=terms), 3) for terms in (1, 3, 5, 9)]

@@ -54,17 +54,10 @@ class SupportEstimate:
 def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bool = False) -> SupportEstimate:
     """Estimate the number of tokens that a trained model reads from at once, from its gradients.
 
-    Args:
-        model: A trained model, also early in its training, or any JAX function of one sequence.
-        tokens: Examples of shape (examples, length, dim), like those it was trained on; tokens that are all NaN are
-            absent.
-        labels: Whether its outputs are scores of classes, of which only differences matter.
-
-    Returns:
-        The estimate; round it for a number of heads.
-
-    Raises:
-        InputError: The tokens are ids, or not of shape (examples, length, dim), or no gradient is finite.
+    `model` is a trained model, also early in its training, or any JAX function of one sequence; `tokens` are examples
+    of shape (examples, length, dim), like those it was trained on, where tokens that are all NaN are absent; `labels`
+    says that its outputs are scores of classes, of which only differences matter. Round the estimate for a number of
+    heads. Raises `InputError` where tokens are ids or of another shape, or no gradient is finite.
 
     Example:
         >>> import numpy as np
