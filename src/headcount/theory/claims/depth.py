@@ -152,7 +152,7 @@ def _sampled(model: ClassTokenTransformer, task: Retrieval, sequences: int) -> t
     return float(jnp.mean(off**2) / jnp.var(targets)), int(jnp.sum(off > FAILED))
 
 
-def depth() -> Finding:
+def depth_against_conjecture() -> Finding:
     """Two layers of one head on three minima, their error and size over T, and their size over eps."""
     bound = depth_conjecture(Setting(heads=1, intrinsic_dim=3, length=8, layers=2))
     by_length, sizes, holds = [], set(), True

@@ -31,7 +31,7 @@ OVERLAPPING = [(0.0, 0.5), (0.25, 0.75), (0.5, 1.0)]
 CONTROL_EPS = SHARED_EPS = 0.03
 
 
-def density(selector_q: float | None = None) -> Finding:
+def sequence_recovery(selector_q: float | None = None) -> Finding:
     """Whether inputs are recovered within the promise of q by a selector of that q, or of another for all."""
     length, powers, errors = 8, (1e2, 1e3, 1e4), []
     generator = named_generator(0, "ledger", "density")
@@ -58,7 +58,7 @@ def density(selector_q: float | None = None) -> Finding:
     )
 
 
-def gate(depth: float = GATE) -> Finding:
+def softmax_gate(depth: float = GATE) -> Finding:
     """The largest error of a softmax head with a gate of this depth, against the bound of depth 2.
 
     Inside S_i one token is ahead of the others by a; outside all values are 0.

@@ -20,10 +20,10 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.retrieval_of",
         repair="the selector's rate is ours: 0.278 q^(-1/2), attained; its last step, a polynomial in place of the "
         "function, is omitted",
-        check=enough_heads.density,
+        check=enough_heads.sequence_recovery,
         control=Claim(
             statement="a selector with weight 1/2 on both sides",
-            check=partial(enough_heads.density, selector_q=1e-12),
+            check=partial(enough_heads.sequence_recovery, selector_q=1e-12),
         ),
     ),
     Claim(
@@ -32,8 +32,8 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.bounds.head_error",
         repair="the published gate of depth 1 ties a token inside with Psi = 1 and one outside with Psi = 0; a depth "
         "G > 1 is needed, and the component nets overshoot [0, 1] by delta, so G - 2 delta of it is left",
-        check=enough_heads.gate,
-        control=Claim(statement="the published gate of depth 1", check=partial(enough_heads.gate, depth=1.0)),
+        check=enough_heads.softmax_gate,
+        control=Claim(statement="the published gate of depth 1", check=partial(enough_heads.softmax_gate, depth=1.0)),
     ),
     Claim(
         statement="h = D heads with head_dim n = 2 have error at most eps with M = C / eps^gamma",
@@ -83,7 +83,7 @@ CLAIMS: tuple[Claim, ...] = (
         repair="the proof's pairs are near by the pigeonhole principle; these collide exactly, by Krawczyk's test on "
         "intervals. A certificate is about the weights it was made for: random layers collide with enough heads too, "
         "so it is no evidence that heads are what is missing",
-        check=too_few_heads.collisions,
+        check=too_few_heads.random_collisions,
         control=Claim(statement="as many random heads as D", check=partial(too_few_heads.random_layer, 2)),
     ),
     Claim(
@@ -123,10 +123,10 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.support_dim, theory.bounds.unique_dim",
         repair="proved by ours: with clauses 2.1, 2.2 and 2.4 every representation has as many components as tokens "
         "that matter where T >= 4 D (docs/support.md), and 50 (D1^2 + D2^2) is more; the run shows two tasks",
-        check=too_few_heads.uniqueness,
+        check=too_few_heads.uniqueness_of_dim,
         control=Claim(
             statement="a component written twice, which clause 2.2 forbids",
-            check=partial(too_few_heads.uniqueness, doubled=True),
+            check=partial(too_few_heads.uniqueness_of_dim, doubled=True),
         ),
     ),
     Claim(
@@ -140,7 +140,7 @@ CLAIMS: tuple[Claim, ...] = (
         "two layers of one head reach any D <= T, with a head width that grows with D. Whether a bound of the form D "
         "<= c(L, h) holds for attention only is open; training solves more than h (2 L - 1) for some shapes and less "
         "for others (`headcount reproduce depth`)",
-        check=depth.depth,
+        check=depth.depth_against_conjecture,
         control=Claim(
             statement="the tokens ask nothing, or two components are swapped",
             check=partial(depth.silent_tokens, 1, 2),
@@ -169,18 +169,18 @@ CLAIMS: tuple[Claim, ...] = (
         statement="in the plane the correlation with the target is 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)",
         source=f"{PAPER}, plane",
         program="theory.rank.harmonics.plane_correlation",
-        check=rank.plane,
-        control=Claim(statement="the series of three dimensions", check=partial(rank.plane, dim=3)),
+        check=rank.plane_formula,
+        control=Claim(statement="the series of three dimensions", check=partial(rank.plane_formula, dim=3)),
     ),
     Claim(
         statement="H hard heads of rank one have error at least (1/2) (1 - the H largest lambda_l^2), for any value "
         "and output matrices",
         source=f"ours, after Theorem 2 of {PAPER}",
         program="theory.rank_one_floor",
-        check=rank.floors,
+        check=rank.rank_one_floors,
         control=Claim(
             statement="a wrong exponent, lambda^4 for lambda^2",
-            check=partial(rank.floors, rank.wrong_floor),
+            check=partial(rank.rank_one_floors, rank.wrong_floor),
         ),
     ),
     Claim(
@@ -190,7 +190,7 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.heads_needed, theory.rank_floor",
         repair="the paper gives the order only; the constants are ours, for two orthogonal points, from the harmonics "
         "of r coordinates",
-        check=rank.orders,
+        check=rank.growth_orders,
         control=Claim(
             statement="a wrong exponent in the floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)",
             check=rank.wrong_rank,
@@ -320,7 +320,7 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.support_dim",
         repair="Corollary 1 needs every clause and T >= 50 (D1^2 + D2^2); neither the Hessian nor that length is "
         "needed",
-        check=too_few_heads.support,
+        check=too_few_heads.support_theorem,
         control=Claim(statement="one component left out of the outer map", check=too_few_heads.idle_component),
     ),
 )

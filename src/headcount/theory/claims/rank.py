@@ -94,7 +94,7 @@ def closed_forms(shift: int = 0) -> Finding:
     )
 
 
-def plane(dim: int = 2) -> Finding:
+def plane_formula(dim: int = 2) -> Finding:
     """The published correlation in the plane against the series of this dimension."""
     angles = np.linspace(0, np.pi, 1001)
     gap = float(np.abs(0.5 + sign_correlation(dim, np.cos(angles)) / 2 - plane_correlation(angles)).max())
@@ -111,7 +111,7 @@ def wrong_floor(heads: int, dim: int) -> float:
     return max(0.0, (1 - heads * sign_eigenvalue(dim, 1) ** 4) / 2)
 
 
-def floors(floor_of: Callable[[int, int], float] = rank_one_floor) -> Finding:
+def rank_one_floors(floor_of: Callable[[int, int], float] = rank_one_floor) -> Finding:
     """The smallest ratio of the error of mixtures of hard heads to a floor."""
     ratios, parts = [], []
     for dim, count in ((2, 64), (4, 512), (16, 512), (64, 512)):
@@ -171,7 +171,7 @@ def wrong_rank() -> Finding:
     return text, promise_verdict(holds, estimated=True)
 
 
-def orders() -> Finding:
+def growth_orders() -> Finding:
     fitted, none_below = _attained()
     dims = np.array([32, 64, 128, 256])
     rise = float(np.polyfit(dims, [math.log(heads_needed(d, 0.1 / math.sqrt(d), d // 2)) for d in dims.tolist()], 1)[0])

@@ -108,7 +108,7 @@ def random_layer(heads: int) -> Finding:
     return _floor(ClassTokenSpec(heads=heads, head_dim=1, hidden=2).init(1, length=8, dim=1, outputs=1))
 
 
-def collisions() -> Finding:
+def random_collisions() -> Finding:
     evidence, verdict = random_layer(1)
     return f"max + min, T = 8, one of D = 2 heads: {evidence}", verdict
 
@@ -123,7 +123,7 @@ def collisions_of_a_construction() -> Finding:
     return f"max + min, T = 8, both heads within {built.promised:.2f}; the second head removed: {evidence}", verdict
 
 
-def uniqueness(doubled: bool = False) -> Finding:
+def uniqueness_of_dim(doubled: bool = False) -> Finding:
     """Whether as many tokens matter as there are components, for two tasks as long as the corollary wants; or for one
     of them with a component written twice.
     """
@@ -155,7 +155,7 @@ def idle_component() -> Finding:
     return _proved([("3 components, one left out", idle)])
 
 
-def support() -> Finding:
+def support_theorem() -> Finding:
     tasks = [(f"sum of {count} maxima", sum_of_maxima(intrinsic_dim=count, length=4 * count)) for count in (3, 7)]
     tasks += [("max + min", max_plus_min(length=8)), ("basins", quadratic_basins(length=12))]
     words, verdict = _proved(tasks)
