@@ -9,8 +9,7 @@ from torch import nn
 
 from .architectures import Layout
 from .projections import Projection
-from .rotary import Rotary
-from .weights import HeadWeights
+from .weights import HeadWeights, Rotary
 
 
 @dataclass(frozen=True)

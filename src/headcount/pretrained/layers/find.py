@@ -15,8 +15,7 @@ from .architectures import FAMILIES, LAYOUTS, Family, Layout
 from .attention_layer import AttentionLayer
 from .projections import Projection
 from .recognising import at, configured, holders, refuse_config, refuse_modules
-from .rotary import Rotary
-from .weights import HeadWeights
+from .weights import HeadWeights, Rotary
 
 __all__ = ["AttentionLayer", "Rotary", "attention_layers", "rewritten"]
 

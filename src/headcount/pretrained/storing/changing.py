@@ -30,7 +30,7 @@ def prune_plan(
         inspection: A results folder whose order of heads is used instead of a search.
     """
     from ..removal.descent import descend
-    from ..removal.refit import refitted_in_order
+    from ..removal.refit import heads_left, refitted_in_order
 
     changes: Mapping[int, HeadWeights] = {}
     if inspection is not None:
@@ -40,7 +40,7 @@ def prune_plan(
             evaluation.settle({})
     else:
         descent = descend(evaluation, remove, uniform=uniform, points=(remove,), tick=evaluation.tick)
-        kept = descent.kept_after(len(descent.removed), [layer.heads for layer in evaluation.layers])
+        kept = heads_left(evaluation.original, descent.removed)
         changes = descent.changes if refit else {}
         order = "The order of heads was searched anew on the calibration examples; no inspection was read."
         if descent.order == "Fisher":
@@ -61,15 +61,14 @@ def _inspected(evaluation: "Evaluation", folder: Path, remove: int, uniform: boo
 
 def group_plan(evaluation: "Evaluation", *, key_heads: int) -> Plan:
     """Let the heads of every layer share so many key heads: aligned, grouped by search, output projections refitted."""
-    from ..sharing.grouping import group_model, repeated
+    from ..sharing.grouping import group_model
 
-    before = evaluation.original[0].key_heads
-    small = group_model(evaluation, key_heads)
+    layers = group_model(evaluation, key_heads)
     return Plan(
         kind="group",
-        layers=small,
-        masked=tuple(repeated(weights, before) for weights in small),
-        words=f"{key_heads} of {before} key heads per layer",
+        layers=tuple(layer.small for layer in layers),
+        masked=tuple(layer.masked for layer in layers),
+        words=f"{key_heads} of {evaluation.original[0].key_heads} key heads per layer",
         source=evaluation.loaded.source,
         source_fingerprint=evaluation.loaded.fingerprint,
     )
@@ -79,11 +78,11 @@ def shrink_plan(evaluation: "Evaluation", *, head_dim: int) -> Plan:
     """Lower head_dim in every layer, output projections refitted."""
     from ..rank.shrink import shrink_model
 
-    small, masked, pairs = shrink_model(evaluation, head_dim)
+    layers, pairs = shrink_model(evaluation, head_dim)
     return Plan(
         kind="shrink",
-        layers=small,
-        masked=masked,
+        layers=tuple(layer.small for layer in layers),
+        masked=tuple(layer.masked for layer in layers),
         words=f"head_dim {head_dim} in place of {evaluation.original[0].head_dim}",
         pairs=pairs,
         source=evaluation.loaded.source,
