@@ -41,58 +41,47 @@ class AttentionLayer:
 
     def read(self, model: nn.Module) -> HeadWeights:
         """The layer's weights as they are now, exactly, in float64."""
-        weights, biases = self._inputs(model)
-        output = Projection(self.output_module(model))
+        *inputs, output = self._projections(model)
+        matrices = [projection.matrix() for projection in inputs]
+        biases = [projection.bias() for projection in inputs]
+        if self.layout.packed:
+            order, ends = self._packed_rows(inputs[0].features)
+            matrices = np.split(matrices[0][order], ends)
+            biases = [None] * 3 if biases[0] is None else np.split(biases[0][order], ends)
         groups = (self.heads, self.key_heads, self.key_heads)
-        query, key, value = (
-            rows.reshape(group, -1, rows.shape[-1]) for rows, group in zip(weights, groups, strict=True)
-        )
-        query_bias, key_bias, value_bias = (
-            None if rows is None else rows.reshape(group, -1) for rows, group in zip(biases, groups, strict=True)
-        )
-        matrix = output.matrix()
-        return HeadWeights(
-            query=query,
-            key=key,
-            value=value,
-            output=matrix.reshape(len(matrix), self.heads, -1),
-            query_bias=query_bias,
-            key_bias=key_bias,
-            value_bias=value_bias,
-            output_bias=output.bias(),
-        )
+        arrays = {"output": output.matrix().reshape(output.features, self.heads, -1), "output_bias": output.bias()}
+        for name, group, matrix, bias in zip(("query", "key", "value"), groups, matrices, biases, strict=True):
+            arrays[name] = matrix.reshape(group, -1, matrix.shape[-1])
+            arrays[f"{name}_bias"] = None if bias is None else bias.reshape(group, -1)
+        return HeadWeights(**arrays)
 
     def write(self, model: nn.Module, weights: HeadWeights) -> None:
-        """Put these weights in their place; errors are those of `values`."""
+        """Put these weights in their place; errors are those of `stored_values`."""
         with torch.no_grad():
-            for parameter, values in self.values(model, weights):
+            for parameter, values in self.stored_values(model, weights):
                 parameter.copy_(values)
 
-    def values(self, model: nn.Module, weights: HeadWeights) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def stored_values(self, model: nn.Module, weights: HeadWeights) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Every stored parameter, and what it is with these weights, rounded to the model's precision.
 
         Raises InputError where a shape is another, or a bias is not zero and the class stores none. A bias that is None
         is zero.
         """
-        modules = [Projection(module) for module in self._modules(model)]
-        sizes = self._rows(modules)
-        arrays = (weights.query, weights.key, weights.value)
-        biases = (weights.query_bias, weights.key_bias, weights.value_bias)
-        rows = [array.reshape(-1, array.shape[-1]) for array in arrays]
-        shifts = [
-            np.zeros(size) if bias is None else bias.reshape(-1) for bias, size in zip(biases, sizes, strict=True)
-        ]
+        projections = self._projections(model)
+        rows, shifts = [], []
+        for name in ("query", "key", "value"):
+            array, bias = getattr(weights, name), getattr(weights, f"{name}_bias")
+            rows.append(array.reshape(-1, array.shape[-1]))
+            shifts.append(np.zeros(len(rows[-1])) if bias is None else bias.reshape(-1))
         if self.layout.packed:
-            back = np.argsort(self._order(modules))
+            back = np.argsort(self._packed_rows(projections[0].features)[0])
             rows, shifts = [np.concatenate(rows)[back]], [np.concatenate(shifts)[back]]
         rows.append(weights.output.reshape(len(weights.output), -1))
         shifts.append(np.zeros(len(weights.output)) if weights.output_bias is None else weights.output_bias)
-        for module, matrix, bias in zip(modules, rows, shifts, strict=True):
-            module.check(matrix, bias, self.name)
         return [
             pair
-            for module, matrix, bias in zip(modules, rows, shifts, strict=True)
-            for pair in module.values(matrix, bias)
+            for projection, matrix, bias in zip(projections, rows, shifts, strict=True)
+            for pair in projection.stored_values(matrix, bias, self.name)
         ]
 
     def input_module(self, model: nn.Module) -> nn.Module:
@@ -114,26 +103,12 @@ class AttentionLayer:
     def _modules(self, model: nn.Module) -> list[nn.Module]:
         return [self._module(model, path) for path in self.layout.paths]
 
-    def _rows(self, modules: list[Projection]) -> tuple[int, int, int]:
-        """How many rows queries, keys and values have."""
-        query = self.heads * self.head_dim
-        key = self.key_heads * self.head_dim
-        if self.layout.packed:
-            return query, key, modules[0].features - query - key
-        return query, key, modules[2].features
+    def _projections(self, model: nn.Module) -> list[Projection]:
+        return [Projection(module) for module in self._modules(model)]
 
-    def _order(self, modules: list[Projection]) -> np.ndarray:
-        """The rows of a packed projection in the order all queries, all keys, all values."""
-        rows = np.arange(modules[0].features)
-        return rows.reshape(self.heads, 3, -1).swapaxes(0, 1).reshape(-1) if self.layout.by_head else rows
-
-    def _inputs(self, model: nn.Module) -> tuple[list[np.ndarray], list[np.ndarray | None]]:
-        modules = [Projection(module) for module in self._modules(model)[:-1]]
-        matrices = [module.matrix() for module in modules]
-        biases = [module.bias() for module in modules]
-        if not self.layout.packed:
-            return matrices, biases
-        places, order = np.cumsum(self._rows(modules))[:2], self._order(modules)
-        bias = biases[0]
-        shifts: list[np.ndarray | None] = [None] * 3 if bias is None else [*np.split(bias[order], places)]
-        return np.split(matrices[0][order], places), shifts
+    def _packed_rows(self, features: int) -> tuple[np.ndarray, tuple[int, int]]:
+        """The rows of a packed projection in the order queries, keys, values, and where the last two begin."""
+        order, query = np.arange(features), self.heads * self.head_dim
+        if self.layout.by_head:
+            order = order.reshape(self.heads, 3, -1).swapaxes(0, 1).reshape(-1)
+        return order, (query, query + self.key_heads * self.head_dim)

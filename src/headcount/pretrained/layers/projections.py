@@ -42,8 +42,13 @@ class Projection:
     def bias(self) -> Float[np.ndarray, " features"] | None:
         return None if self.stored_bias is None else _array(self.stored_bias)
 
-    def check(self, matrix: np.ndarray, bias: np.ndarray, layer: str) -> None:
-        """Raise InputError where these cannot be stored here."""
+    def stored_values(
+        self, matrix: np.ndarray, bias: np.ndarray, layer: str
+    ) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """What is stored, and what to store in its place: rounded to its precision, on its device.
+
+        Raises InputError where these cannot be stored here.
+        """
         require(
             matrix.shape == self.shape,
             f"{layer} stores a projection of shape {self.shape}, got {matrix.shape}; weights written must keep it.",
@@ -52,9 +57,6 @@ class Projection:
             self.stored_bias is not None or not bias.any(),
             f"{layer} stores no bias for this projection, got one that is not zero.",
         )
-
-    def values(self, matrix: np.ndarray, bias: np.ndarray) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """What is stored, and what to store in its place: rounded to its precision, on its device."""
         stored = [(self.weight, matrix.T if self.transposed else matrix)]
         if self.stored_bias is not None:
             stored.append((self.stored_bias, bias))

@@ -9,9 +9,27 @@ V_g `value[g]`, O_h `output[:, h]`; q, k, v and o are the biases.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """What has the shape of a layer: `HeadWeights`, `AttentionLayer`, `LayerShape`."""
+
+    @property
+    def heads(self) -> int: ...
+    @property
+    def key_heads(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
+
+
+def equal_step(layer: Shaped) -> int:
+    """Heads that leave a layer together so that its key heads stay equally read."""
+    return 1 if layer.heads == layer.key_heads else layer.key_heads
 
 
 @dataclass(frozen=True)

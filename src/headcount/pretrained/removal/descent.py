@@ -18,8 +18,8 @@ from jaxtyping import Float
 
 from ...errors import require
 from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights
-from .elimination import Elimination, equal_step, most_read
+from ..layers.weights import HeadWeights, equal_step
+from .elimination import Elimination, most_read
 from .importance import fisher_order
 from .refit import Head, heads_left, losses_along, refit, refitted_in_order
 

@@ -84,11 +84,6 @@ def most_read(weights: HeadWeights, kept: Sequence[int]) -> list[int]:
     return [head for head, group in zip(kept, readers, strict=True) if readers.count(group) == most]
 
 
-def equal_step(weights: HeadWeights) -> int:
-    """Heads that leave a layer together so that its key heads stay equally read."""
-    return 1 if weights.heads == weights.key_heads else weights.key_heads
-
-
 def layer_curve(
     evaluation: "Evaluation", index: int, statistics: LayerStatistics
 ) -> tuple[tuple[int, ...], Float[np.ndarray, "points examples"]]:

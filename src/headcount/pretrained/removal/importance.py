@@ -8,8 +8,8 @@ from jaxtyping import Float
 
 from ..._draws import named_generator
 from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights
-from .elimination import equal_step, most_read
+from ..layers.weights import HeadWeights, equal_step
+from .elimination import most_read
 from .refit import Head
 
 if TYPE_CHECKING:

@@ -47,14 +47,13 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
         *(f"| {_escaped(label)} | {before} | {after} |" for label, before, after in table_rows(record)),
         "",
     ]
+    notes = [_escaped(measured["order"])] if "order" in measured else []
     if "data" in measured:
-        lines += [f"Losses are on held-out examples of: {_escaped(measured['data']).rstrip('.')}.", ""]
-    if "order" in measured:
-        lines += [_escaped(measured["order"]), ""]
+        notes.insert(0, f"Losses are on held-out examples of: {_escaped(measured['data']).rstrip('.')}.")
     if "recovery" in measured:
-        lines += [as_sentence(measured["recovery"]["words"]), ""]
-    for each in measured.get("cannot", ()):
-        lines += [_escaped(each), ""]
+        notes.append(as_sentence(measured["recovery"]["words"]))
+    for note in (*notes, *map(_escaped, measured.get("cannot", ()))):
+        lines += [note, ""]
     if record.get("kept"):
         lines += ["## Heads kept", "", "| layer | heads of the original |", "|---:|---|"]
         lines += [f"| {place} | {', '.join(map(str, heads))} |" for place, heads in enumerate(record["kept"])]
@@ -65,10 +64,13 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
     lines += [
         "## Check",
         "",
-        "`headcount verify FOLDER` runs stored inputs and compares with the outputs recorded here: ",
+        "`headcount verify FOLDER` runs stored inputs and compares with the outputs recorded here: "
+        f"largest difference from the model that was measured {record['difference']:.1e}.",
+        "",
+        "## Not covered",
+        "",
+        *(f"* {each}" for each in NOT_COVERED),
     ]
-    lines[-1] += f"largest difference from the model that was measured {record['difference']:.1e}."
-    lines += ["", "## Not covered", "", *(f"* {each}" for each in NOT_COVERED)]
     text = "\n".join(lines) + "\n"
     return text.encode(errors="replace").decode()  # a folder's name may have bytes that are not UTF-8
 

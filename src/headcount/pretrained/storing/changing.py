@@ -1,6 +1,6 @@
 """From a request (keep 8 heads, share 3 key heads, head_dim 16) to a plan that is measured."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ from jaxtyping import Float
 
 from ...answer.bootstrap import COVERAGE
 from ..inspection.increases import resampled
-from ..layers.weights import HeadWeights
-from .plan import Plan, pruned_plan
+from .plan import Kind, Plan, pruned_plan
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
+    from ..sharing.in_order import SmallLayer
 
 
 def prune_plan(
@@ -32,16 +32,13 @@ def prune_plan(
     from ..removal.descent import descend
     from ..removal.refit import heads_left, refitted_in_order
 
-    changes: Mapping[int, HeadWeights] = {}
     if inspection is not None:
         kept, order = _inspected(evaluation, inspection, remove, uniform)
-        if refit:
-            changes = refitted_in_order(evaluation, kept)
-            evaluation.settle({})
+        changes = refitted_in_order(evaluation, kept) if refit else {}
+        evaluation.settle({})
     else:
-        descent = descend(evaluation, remove, uniform=uniform, points=(remove,), tick=evaluation.tick)
-        kept = heads_left(evaluation.original, descent.removed)
-        changes = descent.changes if refit else {}
+        descent = descend(evaluation, remove, uniform=uniform, tick=evaluation.tick)
+        kept, changes = heads_left(evaluation.original, descent.removed), descent.changes if refit else {}
         order = "The order of heads was searched anew on the calibration examples; no inspection was read."
         if descent.order == "Fisher":
             order += " The order by Fisher's score lost less there than the search's, and was used."
@@ -63,15 +60,8 @@ def group_plan(evaluation: "Evaluation", *, key_heads: int) -> Plan:
     """Let the heads of every layer share so many key heads: aligned, grouped by search, output projections refitted."""
     from ..sharing.grouping import group_model
 
-    layers = group_model(evaluation, key_heads)
-    return Plan(
-        kind="group",
-        layers=tuple(layer.small for layer in layers),
-        masked=tuple(layer.masked for layer in layers),
-        words=f"{key_heads} of {evaluation.original[0].key_heads} key heads per layer",
-        source=evaluation.loaded.source,
-        source_fingerprint=evaluation.loaded.fingerprint,
-    )
+    words = f"{key_heads} of {evaluation.original[0].key_heads} key heads per layer"
+    return _plan_of("group", evaluation, group_model(evaluation, key_heads), words)
 
 
 def shrink_plan(evaluation: "Evaluation", *, head_dim: int) -> Plan:
@@ -79,12 +69,16 @@ def shrink_plan(evaluation: "Evaluation", *, head_dim: int) -> Plan:
     from ..rank.shrink import shrink_model
 
     layers, pairs = shrink_model(evaluation, head_dim)
+    words = f"head_dim {head_dim} in place of {evaluation.original[0].head_dim}"
+    return replace(_plan_of("shrink", evaluation, layers, words), pairs=pairs)
+
+
+def _plan_of(kind: Kind, evaluation: "Evaluation", layers: "Sequence[SmallLayer]", words: str) -> Plan:
     return Plan(
-        kind="shrink",
+        kind=kind,
         layers=tuple(layer.small for layer in layers),
         masked=tuple(layer.masked for layer in layers),
-        words=f"head_dim {head_dim} in place of {evaluation.original[0].head_dim}",
-        pairs=pairs,
+        words=words,
         source=evaluation.loaded.source,
         source_fingerprint=evaluation.loaded.fingerprint,
     )

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -112,7 +112,7 @@ def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], ke
         kept: The heads of every layer that stay; none of a layer is allowed (one zero head is stored).
     """
     masked = tuple(
-        changes.get(place, weights).without(sorted(set(range(weights.heads)) - set(heads)))
+        changes.get(place, weights).without(set(range(weights.heads)) - set(heads))
         for place, (weights, heads) in enumerate(zip(evaluation.original, kept, strict=True))
     )
     counts = sorted({len(heads) for heads in kept})
@@ -129,50 +129,39 @@ def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], ke
     )
 
 
-def compact(weights: HeadWeights, kept: Sequence[int]) -> HeadWeights:
-    """Only these heads. Where key heads keep unequal numbers, zero heads fill them up; of none, a zero head stays."""
-    if not kept:
-        return weights.without(range(weights.heads)).kept(range(weights.heads // weights.key_heads))
-    groups = {weights.key_head_of(head) for head in kept}
-    share = weights.heads // weights.key_heads
-    most = max(sum(weights.key_head_of(head) == group for head in kept) for group in groups)
+def compact(masked: HeadWeights, kept: Sequence[int]) -> HeadWeights:
+    """Only these heads of a layer whose others are zero. Where key heads keep unequal numbers, zero heads fill them up;
+    of none, a zero head stays."""
+    share = masked.heads // masked.key_heads
+    groups = [range(start, start + share) for start in range(0, masked.heads, share)]
+    stay = [[head for head in group if head in kept] for group in groups]
+    most = max(map(len, stay))
     chosen = []
-    for group in sorted(groups):
-        within = [head for head in range(group * share, (group + 1) * share) if head in kept]
-        others = [head for head in range(group * share, (group + 1) * share) if head not in kept]
-        chosen += within + others[: most - len(within)]
-    removed = set(chosen) - set(kept)
-    return weights.without(sorted(removed)).kept(chosen)
+    for group, heads in zip(groups, stay, strict=True):
+        if heads:
+            chosen += heads + [head for head in group if head not in heads][: most - len(heads)]
+    return masked.kept(chosen or groups[0])
 
 
 def fitted(weights: HeadWeights, shape: LayerShape) -> HeadWeights:
     """The same function in a shape with at least as many key heads and heads per key head: zeros fill it up."""
     share, most = weights.heads // weights.key_heads, shape.heads // shape.key_heads
-    require(
-        share <= most and weights.key_heads <= shape.key_heads,
-        f"{weights.heads} heads ({weights.key_heads} key heads) do not fit into {shape.heads} ({shape.key_heads}).",
-    )
     heads = [group * most + place for group in range(weights.key_heads) for place in range(share)]
-    groups = list(range(weights.key_heads))
+
+    def placed(name: str) -> Any:
+        array, places, count = getattr(weights, name), list(range(weights.key_heads)), shape.key_heads
+        if name.startswith("query"):
+            places, count = heads, shape.heads
+        if array is None:
+            return None
+        filled = np.zeros((count, *array.shape[1:]))
+        filled[places] = array
+        return filled
+
     output = np.zeros((len(weights.output), shape.heads, weights.value_dim))
     output[:, heads] = weights.output
-    rows = {
-        name: _placed(getattr(weights, name), heads if name.startswith("query") else groups, count)
-        for name, count in (
-            *((name, shape.heads) for name in ("query", "query_bias")),
-            *((name, shape.key_heads) for name in ("key", "value", "key_bias", "value_bias")),
-        )
-    }
-    return HeadWeights(**rows, output=output, output_bias=weights.output_bias)
-
-
-def _placed(array: np.ndarray | None, places: Sequence[int], count: int) -> Any:
-    """Rows at their places among `count`; the others zero."""
-    if array is None:
-        return None
-    placed = np.zeros((count, *array.shape[1:]))
-    placed[list(places)] = array
-    return placed
+    names = ("query", "key", "value", "query_bias", "key_bias", "value_bias")
+    return replace(weights, output=output, **{name: placed(name) for name in names})
 
 
 def _file(path: str | Path) -> Path:
