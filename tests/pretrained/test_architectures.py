@@ -17,7 +17,7 @@ def built(torch, family, heads):
     """Rows of the first layer's queries when the class is asked for `heads` of the old head_dim."""
     import transformers
 
-    from headcount.pretrained.layers.projections import Projection
+    from headcount.pretrained.layers.attention_layer import Projection
     from tests.helpers.tiny_models import tiny_config
 
     changed = {"head_dim": HEAD_DIM, "hidden_size": WIDTH}

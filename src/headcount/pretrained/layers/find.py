@@ -12,12 +12,11 @@ from torch import nn
 
 from ...errors import InputError, require
 from .architectures import FAMILIES, LAYOUTS, Family, Layout
-from .attention_layer import AttentionLayer
-from .projections import Projection
-from .recognising import at, configured, holders, refuse_config, refuse_modules
+from .attention_layer import AttentionLayer, Projection
+from .recognising import attention_holders, configured, refuse_config, refuse_modules, submodule_at
 from .weights import HeadWeights, Rotary
 
-__all__ = ["AttentionLayer", "Rotary", "attention_layers", "rewritten"]
+__all__ = ["AttentionLayer", "attention_layers", "rewritten"]
 
 HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "nhead")
 HEAD_DIMS = ("head_dim", "attention_head_size", "d_head", "head_size")
@@ -25,7 +24,7 @@ KNOWN = "headcount knows " + ", ".join(FAMILIES) + ", and modules with q_proj, k
 
 
 def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
-    """All attention layers of a model, in the order in which they stand in it.
+    """All attention layers of a model, in their order.
 
     Args:
         model: A model of transformers, a module that contains one, or any module with q_proj, k_proj, v_proj and o_proj
@@ -40,7 +39,7 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
     refuse_config(config)
     refuse_modules(inner)
     family = FAMILIES.get(getattr(config, "model_type", ""))
-    places = holders(inner, (family.layout,) if family else LAYOUTS)
+    places = attention_holders(inner, (family.layout,) if family else LAYOUTS)
     kind = getattr(config, "model_type", None) or type(inner).__name__
     require(bool(places), f"{kind}: no attention layer recognised; {KNOWN}.")
     expected = getattr(config, "num_hidden_layers", None) or len(places)
@@ -61,7 +60,7 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
 
 
 Rewritten = WeakKeyDictionary[HeadWeights, dict[int, list[tuple[torch.Tensor, torch.Tensor]]]]
-"""What `AttentionLayer.stored_values` gave for weights that are still in use, by layer."""
+"""Results of `AttentionLayer.stored_values` for weights that are still in use, by layer."""
 
 
 @contextmanager
@@ -124,7 +123,7 @@ def _layer(
         head_dim=head_dim,
         width=inputs[0].shape[1],
         rotary=_rotary(core, head_dim, config, family),
-        normed=any(at(core, name) is not None for name in ("q_norm", "q_layernorm", "query_norm")),
+        normed=any(submodule_at(core, name) is not None for name in ("q_norm", "q_layernorm", "query_norm")),
         output_biased=output.stored_bias is not None,
         holder=path,
         layout=layout,

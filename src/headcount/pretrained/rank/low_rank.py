@@ -136,10 +136,10 @@ def choose_units(
     units: Int[np.ndarray, "units dims"],
     count: int,
 ) -> tuple[int, ...]:
-    """The units (rows of dimensions) of the keys that tell most of the scores, chosen one at a time; in their order.
+    """The units (rows of dimensions) of the keys that explain most of the scores, chosen one at a time; in their order.
 
     Args:
-        moments: E[q q^T] and E[k k^T] of each head; every head counts by the share of its scores that is told.
+        moments: E[q q^T] and E[k k^T] of each head; every head counts by the share of its scores that is explained.
         units: Their dimensions.
         count: How many are chosen.
     """

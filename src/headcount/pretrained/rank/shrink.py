@@ -37,7 +37,7 @@ def shrink_model(evaluation: "Evaluation", head_dim: int) -> tuple[tuple[SmallLa
 
 
 def kept_pairs(layers: Sequence[LayerMoments], head_dim: int) -> tuple[int, ...]:
-    """The rotary pairs that tell most of the scores of all layers and heads; each head counts the same."""
+    """The rotary pairs that explain most of the scores of all layers and heads; each head counts the same."""
     rotary, before = layers[0].rotary, layers[0].weights.head_dim
     assert rotary is not None
     require(head_dim % 2 == 0, what="head_dim", given=head_dim, needed="even, since rotary positions turn pairs")

@@ -32,7 +32,7 @@ CHOICES = 2
 BREADTH = 3
 """Proposals that a round scores at least."""
 LAYERS_PER_REFIT = 8
-"""A model with so many layers is refitted after every head, one with three times as many after every third."""
+"""A model with this many layers is refitted after every head, one with three times as many after every third."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +285,7 @@ class _Search:
         return order if float(np.mean(self.evaluation.losses(changes, part="calibration"))) < self.loss else None
 
     def settle(self, changes: Mapping[int, HeadWeights]) -> None:
-        """Let both evaluations stand on these changes."""
+        """Settle both evaluations on these changes."""
         self.evaluation.settle(changes)
         if self.fitting is not self.evaluation:
             self.fitting.settle(changes)

@@ -112,7 +112,7 @@ def refitted_in_order(evaluation: "Evaluation", kept: Sequence[Iterable[int]]) -
 def losses_along(
     evaluation: "Evaluation", order: Sequence[Head], removed: Iterable[int], *, with_refit: bool
 ) -> Float[np.ndarray, "points examples"]:
-    """Held-out losses after so many heads of an order are gone. Leaves the evaluation settled on the original.
+    """Held-out losses after the first heads of an order are removed. Leaves the evaluation settled on the original.
 
     Args:
         evaluation: Runs the model.

@@ -221,7 +221,7 @@ def symmetric_solve(
 def leading_subspace(
     moments: Float[np.ndarray, "dim dim"], metric: Float[np.ndarray, "dim dim"], rank: int
 ) -> tuple[Float[np.ndarray, "rank dim"], float]:
-    """The linear map B to `rank` numbers from which f is best told, and what is lost.
+    """The linear map B to `rank` numbers from which f is best predicted, and what is lost.
 
     B minimises min_A E[(f - A B f)^T metric (f - A B f)] for E[f f^T] = moments; the second result is that minimum.
     """

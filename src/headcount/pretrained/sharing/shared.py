@@ -9,7 +9,7 @@ slowly can stand in for each other.
 
 *Values.* Head h gives O_h V_h a_h, where a_h is its attended input. The moments of a_h are those of the layer's input,
 corrected so that V_h a_h has the moments that were measured. The shared value is the subspace of all V_j from which the
-O_h V_h a_h are best told.
+O_h V_h a_h are best predicted.
 """
 
 import numpy as np
@@ -93,7 +93,7 @@ def attended_inputs(
 ) -> Float[np.ndarray, "width_and_1 width_and_1"]:
     """Moments of what a head attends to: those of inputs, changed so that `value` of them has these moments.
 
-    What of the input is not told by the values keeps its regression on them.
+    The rest of the input keeps its regression on the values.
     """
     predicted = value @ inputs @ value.T
     regression = symmetric_solve(inputs @ value.T, predicted)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def prune_plan(
     evaluation: "Evaluation", *, remove: int, uniform: bool, refit: bool = True, inspection: Path | None = None
 ) -> Plan:
-    """Remove so many heads of the whole model, those that are missed least; output projections refitted.
+    """Remove heads of the whole model, those that are missed least; output projections refitted.
 
     Args:
         evaluation: Runs the original.
@@ -57,7 +57,7 @@ def _inspected(evaluation: "Evaluation", folder: Path, remove: int, uniform: boo
 
 
 def group_plan(evaluation: "Evaluation", *, key_heads: int) -> Plan:
-    """Let the heads of every layer share so many key heads: aligned, grouped by search, output projections refitted."""
+    """Let the heads of every layer share `key_heads`: aligned, grouped by search, output projections refitted."""
     from ..sharing.grouping import group_model
 
     words = f"{key_heads} of {evaluation.original[0].key_heads} key heads per layer"

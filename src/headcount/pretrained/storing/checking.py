@@ -19,14 +19,11 @@ from ..loading.sources import read_config, reason
 from ..plugin import RECORD
 
 EXAMPLES, LENGTH, TILES = 2, 24, 4
-"""Probe inputs: this many sequences of so many tokens, or images of so many coloured tiles per side."""
+"""Probe inputs: sequences or images, tokens per sequence, coloured tiles per side of an image."""
 VALUES = 512
 """Outputs that are stored, drawn from all."""
 TOLERANCE = 1e-5
 """Largest difference that is rounding, per unit of the largest output."""
-RECORDED = ("kind", "words", "probe")
-PROBED = ("inputs", "shape", "places", "values")
-"""What a record and its probe must have."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +76,15 @@ def check_folder(folder: str | Path) -> FolderCheck:
     folder = Path(folder)
     record = read_record(folder)
     model, missing = load_stock(folder)
-    stored = record["probe"]
     try:
+        stored, values = record["probe"], np.array(record["probe"]["values"], dtype=np.float64)
         outputs = probe_outputs(model, stored["inputs"])
+        now = outputs.reshape(-1)[stored["places"]] if list(outputs.shape) == stored["shape"] else np.inf
     except Exception as error:  # a config or record that was edited fails anywhere in the model
         raise InputError(
             f"{folder}: {type(model).__name__} cannot run the inputs recorded in {RECORD} ({reason(error)}); "
             "write the folder again."
         ) from error
-    values = np.array(stored["values"], dtype=np.float64)
-    now = outputs.reshape(-1)[stored["places"]] if list(outputs.shape) == stored["shape"] else np.inf
     return FolderCheck(
         folder=folder,
         architecture=type(model).__name__,
@@ -106,8 +102,7 @@ def read_record(folder: Path) -> dict[str, Any]:
         record = json.loads(read_regular(folder / RECORD))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{folder / RECORD} cannot be read as a record of headcount ({reason(error)}).") from error
-    probe = record.get("probe") if isinstance(record, dict) else None
-    whole = isinstance(probe, dict) and set(RECORDED) <= record.keys() and set(PROBED) <= probe.keys()
+    whole = isinstance(record, dict) and {"words", "probe"} <= record.keys()
     require(whole, f"{folder / RECORD} is not the record that headcount wrote; write the folder again.")
     return record
 

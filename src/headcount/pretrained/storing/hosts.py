@@ -19,7 +19,7 @@ from .plan import Plan, fitted
 from .preflight import Preflight, preflight, require_possible
 
 
-def build(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Module:
+def stock_model(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Module:
     """A new model with the plan's layers; see `Plan.apply`."""
     layers = attention_layers(model)
     require(

@@ -1,4 +1,4 @@
-"""What a change makes of a model's layers: a value that is saved, applied, written. No torch at import."""
+"""The layers of a changed model: a value that is saved, applied, written. No torch at import."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ...errors import InputError, require
+from ...errors import InputError
 from ...report.files import write_whole
 from ..layers.weights import HeadWeights
 from .preflight import LayerShape, Preflight, common_shape, described, preflight
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ..evaluation.evaluate import Evaluation
 
-FORMAT = 2
 Kind = Literal["prune", "group", "shrink"]
 SAVED = ("kind", "source_fingerprint", "source", "words", "kept", "pairs", "measured")
 
@@ -69,15 +68,15 @@ class Plan:
         Raises:
             InputError: The model has other layers than the plan, or no stock class stores it.
         """
-        from .hosts import build
+        from .hosts import stock_model
 
-        return build(model, self, zeroed=zeroed)
+        return stock_model(model, self, zeroed=zeroed)
 
     def save(self, path: str | Path) -> None:
         """Write PATH.safetensors; `Plan.load` reads it."""
         from safetensors.numpy import save
 
-        about = {"format": FORMAT, "layers": len(self.layers), **{name: getattr(self, name) for name in SAVED}}
+        about = {"layers": len(self.layers), **{name: getattr(self, name) for name in SAVED}}
         arrays = _arrays("layers", self.layers) | _arrays("masked", self.masked)
         write_whole(_file(path), save(arrays, {"plan": json.dumps(about)}), "the plan")
 
@@ -91,11 +90,8 @@ class Plan:
             with safe_open(path, framework="np") as file:
                 about = json.loads(file.metadata()["plan"])
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 not a mapping
-            require(about["format"] == FORMAT, f"{path} is a plan of format {about['format']}, not {FORMAT}.")
             layers, masked = (_layers(name, about["layers"], arrays) for name in ("layers", "masked"))
             given = {name: about[name] for name in SAVED}
-        except InputError:
-            raise
         except Exception as error:  # safetensors has its own errors, all of them mean the same here
             raise InputError(f"{path} is no plan that headcount saved: {error}.") from error
         given["kept"] = None if given["kept"] is None else tuple(map(tuple, given["kept"]))

@@ -1,8 +1,8 @@
 """Whether a stock class stores a changed model, and which: asked before anything is computed or written. No torch.
 
-A class stores another head count where its config has a `head_dim` beside the count, as a field or as an extra key.
-One count stands for all layers, so layers of unequal counts are padded with zero heads. Where there is no road, heads
-are zeroed in the same shapes: any class loads that, and nothing is saved.
+A class stores another head count where its config has a `head_dim` next to the count, as a field or as an extra key.
+One count stands for all layers, so layers of unequal counts are padded with zero heads. Where nothing smaller can be
+stored, heads are zeroed in the same shapes: any class loads that, and nothing is saved.
 """
 
 from collections.abc import Mapping, Sequence

@@ -49,7 +49,7 @@ MAX_NORM = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Recovery:
-    """What a recovery did. `distances` are those to the original's answers on the batches that choose, from before the
+    """Result of a recovery. `distances` are those to the original's answers on the batches that choose, from before the
     first step on; `chosen` is the step whose weights were kept, 0 where no step was better than none."""
 
     what: What
@@ -79,7 +79,7 @@ def recovered(
     """The plan's model after a short training towards the original's answers, and the numbers before and after."""
     original, examples = evaluation.loaded.model, evaluation.examples
     model = plan.apply(original, zeroed=zeroed)
-    batches = pieces([batch.inputs_on(device_of(original)) for batch in examples.calibration])
+    batches = split_batches([batch.inputs_on(device_of(original)) for batch in examples.calibration])
     recovery = recover(model, original, batches, steps=steps, what=what, seed=seed, tick=evaluation.tick)
     with torch.no_grad():
         after = [examples.loss.values(model, batch).double().cpu().numpy() for batch in examples.held_out]
@@ -94,7 +94,7 @@ def recovered(
     }
 
 
-def pieces(batches: Sequence[Mapping[str, Any]], least: int = PIECES) -> list[Inputs]:
+def split_batches(batches: Sequence[Mapping[str, Any]], least: int = PIECES) -> list[Inputs]:
     """Batches split by rows where there are few, so that some train and others say when to stop."""
     parts = math.ceil(least / max(1, len(batches)))
     split = []
