@@ -30,7 +30,6 @@ class FakeLayer:
     width: int
     rotary: Any = None
     normed: bool = False
-    output_biased: bool = False
     name: str = "attention"
     block: str = "block"
 

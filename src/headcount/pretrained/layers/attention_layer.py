@@ -86,7 +86,6 @@ class AttentionLayer:
         block: Path of the block around it, such as "model.layers.3".
         rotary: The rotation of queries and keys by position; None where there is none.
         normed: Queries and keys are normalised after the projection.
-        output_biased: The class stores a bias of the output projection.
         holder: Path of the module that `layout` is relative to.
     """
 
@@ -99,7 +98,6 @@ class AttentionLayer:
     width: int
     rotary: Rotary | None
     normed: bool
-    output_biased: bool
     holder: str
     layout: Layout
 

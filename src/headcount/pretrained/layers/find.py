@@ -124,7 +124,6 @@ def _layer(
         width=inputs[0].shape[1],
         rotary=_rotary(core, head_dim, config, family),
         normed=any(submodule_at(core, name) is not None for name in ("q_norm", "q_layernorm", "query_norm")),
-        output_biased=output.stored_bias is not None,
         holder=path,
         layout=layout,
     )

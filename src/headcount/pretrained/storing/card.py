@@ -82,22 +82,16 @@ def table_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         ("heads per layer", f"{before['heads']}", f"{after['heads']}"),
         ("key heads per layer", f"{before['key_heads']}", f"{after['key_heads']}"),
         ("head_dim", f"{before['head_dim']}", f"{after['head_dim']}"),
-        ("parameters", f"{record['parameters']['original']:,}", f"{record['parameters']['stored']:,}"),
     ]
-    if "cache_bytes_per_token" in record:
-        cache = record["cache_bytes_per_token"]
-        rows.append(("KV-cache bytes per token", f"{cache['original']:,}", f"{cache['stored']:,}"))
+    for label, name in (("parameters", "parameters"), ("KV-cache bytes per token", "cache_bytes_per_token")):
+        if name in record:
+            rows.append((label, f"{record[name]['original']:,}", f"{record[name]['stored']:,}"))
     if "loss" in measured:
         loss = measured["loss"]
         rows.append((f"held-out {loss['name']}", f"{loss['before']:.4f}", f"{loss['after']:.4f}"))
         low, high = loss["increase_interval"]
-        rows.append(
-            (
-                f"increase, with {100 * loss['coverage']:.0f} % interval",
-                "",
-                f"{loss['increase']:+.4f} [{low:+.4f}, {high:+.4f}]",
-            )
-        )
+        label = f"increase, with {100 * loss['coverage']:.0f} % interval"
+        rows.append((label, "", f"{loss['increase']:+.4f} [{low:+.4f}, {high:+.4f}]"))
     if "recovery" in measured:
         rows.append(("increase before recovery", "", f"{measured['recovery']['increase_before']:+.4f}"))
     if "seconds_per_1000_tokens" in measured:

@@ -1,6 +1,5 @@
 """From a request (keep 8 heads, share 3 key heads, head_dim 16) to a plan that is measured."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,10 @@ from jaxtyping import Float
 
 from ...answer.bootstrap import COVERAGE
 from ..inspection.increases import resampled
-from .plan import Kind, Plan, pruned_plan
+from .plan import Plan, plan_of_layers, pruned_plan
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
-    from ..sharing.in_order import SmallLayer
 
 
 def prune_plan(
@@ -61,7 +59,7 @@ def group_plan(evaluation: "Evaluation", *, key_heads: int) -> Plan:
     from ..sharing.grouping import group_model
 
     words = f"{key_heads} of {evaluation.original[0].key_heads} key heads per layer"
-    return _plan_of("group", evaluation, group_model(evaluation, key_heads), words)
+    return plan_of_layers("group", evaluation, group_model(evaluation, key_heads), words)
 
 
 def shrink_plan(evaluation: "Evaluation", *, head_dim: int) -> Plan:
@@ -70,18 +68,7 @@ def shrink_plan(evaluation: "Evaluation", *, head_dim: int) -> Plan:
 
     layers, pairs = shrink_model(evaluation, head_dim)
     words = f"head_dim {head_dim} in place of {evaluation.original[0].head_dim}"
-    return replace(_plan_of("shrink", evaluation, layers, words), pairs=pairs)
-
-
-def _plan_of(kind: Kind, evaluation: "Evaluation", layers: "Sequence[SmallLayer]", words: str) -> Plan:
-    return Plan(
-        kind=kind,
-        layers=tuple(layer.small for layer in layers),
-        masked=tuple(layer.masked for layer in layers),
-        words=words,
-        source=evaluation.loaded.source,
-        source_fingerprint=evaluation.loaded.fingerprint,
-    )
+    return plan_of_layers("shrink", evaluation, layers, words, pairs=pairs)
 
 
 def loss_facts(

@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import InputError
 from ...report.files import write_whole
 from ..layers.weights import HeadWeights
+from ..sharing.in_order import SmallLayer
 from .preflight import LayerShape, Preflight, common_shape, described, preflight
 
 if TYPE_CHECKING:
@@ -99,6 +100,15 @@ class Plan:
         return cls(layers=layers, masked=masked, **given)
 
 
+def plan_of_layers(kind: Kind, evaluation: "Evaluation", layers: Sequence[SmallLayer], words: str, **more: Any) -> Plan:
+    """The plan of these layers of the model that is evaluated."""
+    small, masked = tuple(layer.small for layer in layers), tuple(layer.masked for layer in layers)
+    source, fingerprint = evaluation.loaded.source, evaluation.loaded.fingerprint
+    return Plan(
+        kind=kind, layers=small, masked=masked, words=words, source=source, source_fingerprint=fingerprint, **more
+    )
+
+
 def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], kept: Sequence[Sequence[int]]) -> Plan:
     """A plan that removes heads.
 
@@ -107,22 +117,15 @@ def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], ke
         changes: By layer, what was measured: the original's shapes, the output projection zero at removed heads.
         kept: The heads of every layer that stay; none of a layer is allowed (one zero head is stored).
     """
-    masked = tuple(
-        changes.get(place, weights).without(set(range(weights.heads)) - set(heads))
-        for place, (weights, heads) in enumerate(zip(evaluation.original, kept, strict=True))
-    )
+    layers = []
+    for index, (weights, heads) in enumerate(zip(evaluation.original, kept, strict=True)):
+        masked = changes.get(index, weights).without(set(range(weights.heads)) - set(heads))
+        layers.append(SmallLayer(compact(masked, heads), masked))
     counts = sorted({len(heads) for heads in kept})
-    total, left = sum(weights.heads for weights in masked), sum(map(len, kept))
+    total, left = sum(weights.heads for weights in evaluation.original), sum(map(len, kept))
     per_layer = f"{counts[0]} per layer" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} per layer"
-    return Plan(
-        kind="prune",
-        layers=tuple(compact(weights, heads) for weights, heads in zip(masked, kept, strict=True)),
-        masked=masked,
-        words=f"{left} of {total} heads kept ({per_layer})",
-        kept=tuple(tuple(sorted(heads)) for heads in kept),
-        source=evaluation.loaded.source,
-        source_fingerprint=evaluation.loaded.fingerprint,
-    )
+    words = f"{left} of {total} heads kept ({per_layer})"
+    return plan_of_layers("prune", evaluation, layers, words, kept=tuple(tuple(sorted(heads)) for heads in kept))
 
 
 def compact(masked: HeadWeights, kept: Sequence[int]) -> HeadWeights:

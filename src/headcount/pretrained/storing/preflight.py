@@ -120,10 +120,8 @@ def width_of(config: Mapping[str, Any]) -> int:
 
 
 def as_mapping(config: Any) -> Mapping[str, Any]:
-    """A config as a mapping; that of text alone where a model has several."""
-    if not isinstance(config, Mapping):
-        config = config.get_text_config().to_dict() if hasattr(config, "get_text_config") else config.to_dict()
-    return config
+    """A config as a mapping."""
+    return config if isinstance(config, Mapping) else config.to_dict()
 
 
 def _impossible(rule: Family, config: Mapping[str, Any], original: LayerShape, shape: LayerShape) -> str:
