@@ -5,7 +5,7 @@ from typing import Any
 
 from ..answer import NMSE
 from ..report.chart import Chart, Kind, Series
-from ..report.section import Grid
+from ..report.document import Grid
 
 AXIS_LABELS = {
     "heads": "attention heads",

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...answer import ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, exactly

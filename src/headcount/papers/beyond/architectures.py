@@ -15,7 +15,7 @@ from ...answer import ErrorTable, count_of_heads
 from ...answer.bootstrap import MIN_SEEDS
 from ...answer.claim import ClaimResult
 from ...report.chart import HeatMap
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import grid_of
 from ..claims.judge import Case, judge

@@ -14,7 +14,7 @@ import numpy as np
 from ...answer import ErrorTable, count_of_heads
 from ...answer.words import decimal
 from ...report.chart import Chart, Level, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of, line_of
 from ..claims.depth import (

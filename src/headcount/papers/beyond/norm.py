@@ -17,7 +17,7 @@ from ...answer.claim import ClaimResult, Verdict
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
 from ..charts import chart_along, grid_of
 from ..claims.heads import TENFOLD, same_answer_claim, transition_claim

@@ -14,7 +14,6 @@ from ...answer.claim import ClaimResult
 from ...answer.fits import Estimate
 from ...answer.heads_map import OWN
 from ...report.heads_map import heads_map_charts, heads_needed_grid, place_name
-from ...report.section import Grid
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..claims.heads import TENFOLD
 from ..claims.judge import Case, above, at_most, folds, judge, log_ratios
@@ -41,7 +40,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
             near_claim(table, INTRINSIC_DIM),
             far_claim(table, INTRINSIC_DIM),
         ),
-        "grids": (Grid(**heads_needed_grid(found)),) if found.map else (),
+        "grids": (heads_needed_grid(found),) if found.map else (),
         "charts": heads_map_charts(table, found) if found.map else (),
     }
 

@@ -14,7 +14,7 @@ from ...answer import ErrorTable
 from ...answer.claim import ClaimResult
 from ...answer.metric import TRAIN_NMSE
 from ...report.chart import HeatMap
-from ...report.section import Grid
+from ...report.document import Grid
 from ...store import TrainSpec
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import grid_of

@@ -14,7 +14,7 @@ from ...answer.claim import OF_MEASUREMENTS, ClaimResult, Verdict
 from ...answer.fits import Estimate
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of
 from ..claims.heads import FLAT_SLOPE, drop_factor, exponents, magnitude_claim, measured_like

@@ -17,7 +17,7 @@ from ..._choices import Norm, Positions
 from ...answer import ErrorTable
 from ...answer.claim import ClaimResult, judged
 from ...report.chart import Chart
-from ...report.section import Grid
+from ...report.document import Grid
 from ...store import Experiment, TrainSpec
 from ...store.cell import MAX_WARMUP
 from ..base import Part, Scale, Study, StudyEffort, StudyResults

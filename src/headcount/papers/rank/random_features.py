@@ -13,7 +13,8 @@ import numpy as np
 
 from ...answer.claim import ClaimResult, judged
 from ...report.chart import Chart, Series
-from ...report.section import Grid, Section
+from ...report.document import Document, Grid
+from ...report.experiment import study_document
 from ..base import ClosedFormStudy, Pieces, Scale
 from ..charts import chart_along, line_of
 from ..claims.judge import Cases, claims_that, exactly, judge
@@ -51,7 +52,7 @@ class RandomFeaturesStudy(ClosedFormStudy):
     def published_claims(self) -> tuple[ClaimResult, ...]:
         return _rules(PLOTTED)
 
-    def section(self, pieces: Pieces, scale: Scale) -> Section:
+    def document(self, pieces: Pieces, scale: Scale) -> Document:
         heads = _heads(MAX_HEADS[scale])
         drawn = {
             dim: [pieces[name] for draw in range(DRAWS[scale]) if (name := _piece(dim, draw)) in pieces] for dim in DIMS
@@ -61,10 +62,10 @@ class RandomFeaturesStudy(ClosedFormStudy):
         scripted = {dim: pieces[name]["errors"] for dim in errors if (name := _piece(dim, AS_SCRIPT)) in pieces}
         first, last = ({dim: float(drawn[:, end].mean()) for dim, drawn in errors.items()} for end in (0, -1))
         ends = _Ends(MAX_HEADS[scale], first, last)
-        return Section(
+        return study_document(
             name=self.name,
             title=self.title,
-            asks=self.asks,
+            question=self.asks,
             headline=f"{heads[-1]:,} rank-one heads leave an error of "
             + ", ".join(f"{error:.3g} (d = {dim})" for dim, error in last.items()),
             claims=(*judged(_rules, ends, PLOTTED), _bounded(errors, floors), _as_plotted(ends, scripted)),

@@ -14,7 +14,7 @@ from ...answer import ErrorTable, Metric, count_of_heads, error_table
 from ...answer.claim import ClaimResult
 from ...answer.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ...store import Experiment, Outcome, Precision, Record, TrainSpec
 from ..base import Part, Study, StudyEffort
 from ..charts import WRONG_LABEL, chart_along, grid_of

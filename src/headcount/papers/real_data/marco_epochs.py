@@ -11,7 +11,7 @@ from jaxtyping import Float
 from ...answer import ERROR_RATE, ErrorTable, count_of_heads
 from ...answer.claim import Verdict
 from ...report.chart import Chart
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Scale, StudyResults
 from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, in_points

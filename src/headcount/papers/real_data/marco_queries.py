@@ -13,7 +13,7 @@ from ...answer.claim import ClaimResult
 from ...answer.fits import Estimate
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, estimate_words, exactly, in_points, judge, within
