@@ -9,10 +9,11 @@ from .correlation import Correlation
 from .descent import WholeModel, read_whole
 from .importance import read_agreement
 from .layers import LayerReading, read_layer
+from .metrics import METRICS, missing_facts
 from .prediction import Prediction, read_prediction
 from .recommended import Configuration, read_candidates, read_configurations, read_recommended
 from .redundancy import Pair, same_tokens, shared_keys
-from .stored import Facts, missing_facts
+from .stored import Facts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,8 @@ class TrainedModel:
     is their product. `missing` is what an inspection that has not ended still lacks, in words. `agreement` has
     Spearman's correlation of every estimate of importance with leaving heads out. `recommended` is the cheapest of the
     `configurations` whose interval is within the tolerance and that a stock class stores small, `candidates` are all
-    that one stores small. `effort` is empty where it is not known, `held_out` the number of held-out examples.
+    that one stores small. `effort` is empty where it is not known, `held_out` the number of held-out examples. `metrics` are what
+    other metrics say, as JSON, by their kind.
     """
 
     model: Mapping[str, Any]
@@ -44,6 +46,7 @@ class TrainedModel:
     effort: str = ""
     held_out: int = 0
     cost: Mapping[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -80,6 +83,7 @@ class TrainedModel:
             "recommended": None if self.recommended is None else self.recommended.name,
             "prediction": None if self.prediction is None else asdict(self.prediction),
             "cost": dict(self.cost),
+            **self.metrics,
         }
 
 
@@ -126,6 +130,7 @@ def _read(facts: Facts) -> TrainedModel:
         effort=facts.effort,
         held_out=len(facts.base),
         cost=facts.of("cost"),
+        metrics={metric.kind: metric.read(facts) for metric in METRICS if metric.read is not None},
     )
 
 
