@@ -30,13 +30,13 @@ KILLED = """
 import os, signal, sys
 from headcount.cli import main
 from headcount.store import Store
-attach, left = Store.attach, int(sys.argv.pop())
-def attach_and_die(*arguments):
+put, left = Store.put, int(sys.argv.pop())
+def put_and_die(*arguments):
     global left
-    attach(*arguments)
+    put(*arguments)
     left -= 1
     left or os.kill(os.getpid(), signal.SIGKILL)
-Store.attach = attach_and_die
+Store.put = put_and_die
 main()
 """
 
@@ -126,7 +126,7 @@ def test_a_wrong_request_is_one_sentence(llama, tmp_path, options, given):
 
 
 def test_ctrl_c_names_the_command_that_goes_on(llama, tmp_path, monkeypatch):
-    attach = Store.attach
+    attach = Store.put
 
     def interrupted(self, experiment, name, content):
         attach(self, experiment, name, content)

@@ -1,6 +1,6 @@
 """Batches of examples for a trained model, and their two parts. Needs torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from ..losses.loss import Loss
 
+FEWEST_BATCHES = 8
+"""Of the calibration part: a search fits layers on some of its batches and scores them on the others."""
 Kind = Literal["text", "pairs", "images", "own", "default"]
 Part = Literal["held_out", "calibration"]
 Tick = Callable[[int, int, str], None]
@@ -44,6 +46,16 @@ class Batch:
 
     def inputs_on(self, device: torch.device) -> dict[str, Tensor]:
         return {name: value.to(device) for name, value in self.inputs.items()}
+
+
+Parts = tuple[list[Batch], list[Batch]]
+"""Held-out and calibration batches."""
+
+
+def sliced(items: Any, most: int, fewest: int = 1) -> Iterator[Any]:
+    """Slices of at most `most` items, and so small that there are `fewest` of them where that can be."""
+    rows = max(1, min(most, len(items) // fewest))
+    return (items[start : start + rows] for start in range(0, len(items), rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,6 @@ GPU_BATCH_TOKENS = 4096
 """The same on a GPU, which has less to do than it takes to start it on smaller ones."""
 FEWEST_EXAMPLES = 24
 """Intervals resample examples, so sequences are made shorter before there are fewer of them than this."""
-FEWEST_BATCHES = 8
-"""Of the calibration part: a search fits layers on some of its batches and scores them on the others."""
 LONGEST_SEQUENCE = 256
 SHORTEST_SEQUENCE = 48
 
@@ -47,6 +45,20 @@ class Sizes:
     held_out: int
     calibration: int
     batch: int = BATCH_TOKENS
+
+
+def wanted_examples(sizes: Sizes, per_example: int, limit: int | None, fewest: int = 1) -> tuple[int, int]:
+    """How many examples to hold out and to calibrate on; a third and the rest of `limit` where it is given.
+
+    Args:
+        sizes: The tokens wanted of each part.
+        per_example: Tokens of an example.
+        limit: Examples of both parts together; None: as many as have these tokens.
+        fewest: Of each part, where no limit is given.
+    """
+    if limit is not None:
+        return max(1, limit // 3), limit - max(1, limit // 3)
+    return max(fewest, sizes.held_out // per_example), max(fewest, sizes.calibration // per_example)
 
 
 def default_sizes(

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import rankdata
 
 from ..._draws import named_generator
 from ...answer.bootstrap import RESAMPLES, TAIL
@@ -59,6 +58,8 @@ def correlation(x: Any, y: Any) -> Correlation | None:
 
 def _spearman(values: Float[np.ndarray, "2 resamples count"]) -> Float[np.ndarray, " resamples"]:
     """Pearson's correlation of mean ranks; NaN where one of the two is constant."""
+    from scipy.stats import rankdata  # half a second that only inspections need
+
     first, second = (ranks - ranks.mean(axis=1, keepdims=True) for ranks in rankdata(values, axis=2))
     sizes = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
     return np.divide((first * second).sum(axis=1), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)

@@ -1,4 +1,4 @@
-"""Every metric of an inspection, in the order in which they are measured, and what an unfinished one lacks. No torch."""
+"""Every metric of an inspection in the order of measuring, and what an unfinished one lacks. No torch."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

@@ -24,8 +24,8 @@ class TrainedModel:
     is their product. `missing` is what an inspection that has not ended still lacks, in words. `agreement` has
     Spearman's correlation of every estimate of importance with leaving heads out. `recommended` is the cheapest of the
     `configurations` whose interval is within the tolerance and that a stock class stores small, `candidates` are all
-    that one stores small. `effort` is empty where it is not known, `held_out` the number of held-out examples. `metrics` are what
-    other metrics say, as JSON, by their kind.
+    that one stores small. `effort` is empty where it is not known, `held_out` the number of held-out examples.
+    `metrics` is what metrics without a field of their own say, as JSON, by their kind.
     """
 
     model: Mapping[str, Any]
