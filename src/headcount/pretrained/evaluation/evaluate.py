@@ -64,7 +64,6 @@ class Evaluation:
         self.original: tuple[HeadWeights, ...] = tuple(
             (layer.read(self.model) for layer in self.layers) if original is None else original
         )
-        examples.loss.meet(self.model)
         self.settled: dict[int, HeadWeights] = {}
         self._rewritten: Rewritten = WeakKeyDictionary()
         self.forward_tokens = 0.0

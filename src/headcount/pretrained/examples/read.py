@@ -272,7 +272,6 @@ class Reader:
 
     def _examples(self, kind: Kind, words: str, unit: str, cannot: str, loss: Loss, parts: Parts) -> Examples:
         held_out, calibration = parts
-        loss.meet(self.model)
         loss.prepare(self.model, [*held_out, *calibration])
         counts = [sum(batch.examples for batch in part) for part in parts]
         if self.asked_length is not None and self.sizes.length < self.asked_length:

@@ -110,7 +110,7 @@ class Subject:
             Fact(
                 name=f"{kind}/{index}",
                 phase=f"{words}, layer {index + 1} of {len(layers)}",
-                work=self.schedule.passes[kind] / len(layers),
+                work=self.schedule.passes.get(kind, 0.0) / len(layers),
                 measure=lambda _, index=index: measure(self, index),
             )
             for index in layers
