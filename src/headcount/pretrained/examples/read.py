@@ -9,7 +9,6 @@ any                                      the user's own loss and batches, or not
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from ..._limits import MAX_COUNT
 from ...errors import InputError, require, require_count
 from ..loading.model_task import Task, reads_images, task_of
 from ..losses.distances import (
@@ -34,7 +32,7 @@ from .batches import Batch, Examples, Kind, Parts
 from .images import image_batches, image_files, random_images
 from .own_loss import OwnLoss, own_batches, read_own_loss
 from .sequences import packed, sampled_sequences
-from .sizes import default_sizes
+from .sizes import default_sizes, text_config
 from .text_files import Pair, read_text_file
 from .texts import MASKED_BATCH_TOKENS, masked, pair_batches, random_texts, text_batches
 
@@ -110,10 +108,8 @@ class Reader:
         self.loaded, self.limit, self.seed = loaded, limit, seed
         self.model: Any = loaded.model
         self.task: Task = task_of(loaded.model)  # type: ignore[assignment]
-        longest = _positions(self.model)
         fixed = length if self.task == "next token" else length or ENCODER_LENGTH
-        self.sizes = default_sizes(self.model, fixed and min(fixed, longest), tokens=tokens)
-        self.sizes = replace(self.sizes, length=min(self.sizes.length, longest))
+        self.sizes = default_sizes(self.model, fixed, tokens)
         self.asked_length = length
         self.drawing = (self.sizes, self.seed, self.limit)
 
@@ -279,7 +275,8 @@ class Reader:
                 f"The length is {self.sizes.length} instead of {self.asked_length}: the model has no more positions. "
                 f"{cannot}"
             )
-        tokens, features = sum(batch.tokens for batch in calibration), _features(self.model)
+        tokens = sum(batch.tokens for batch in calibration)
+        features = getattr(text_config(self.model), "hidden_size", None) or 0  # unknowns per output of a least squares
         if tokens < FEW_TOKENS_PER_FEATURE * features:
             cannot = (
                 f"{tokens} tokens to calibrate on are few for the {features} features of a layer: refits stay close "
@@ -296,25 +293,11 @@ class Reader:
         )
 
 
-def _features(model: Any) -> int:
-    """Unknowns per output of a layer's least squares; 0 where the config does not say."""
-    config = getattr(model, "config", None)
-    return getattr(config.get_text_config(), "hidden_size", None) or 0 if config is not None else 0
-
-
 def _scored(held_out: Sequence[Batch], calibration: Sequence[Batch]) -> int:
     """So many calibration batches have about as many tokens as are held out; the larger part is left to fit on."""
     wanted = sum(batch.tokens for batch in held_out)
     sums = np.cumsum([batch.tokens for batch in calibration])
     return min(max(1, int(SCORED * len(calibration))), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
-
-
-def _positions(model: Any) -> int:
-    """The tokens of the longest sequence that the model's table of positions has room for."""
-    config = getattr(model, "config", None)
-    longest = getattr(config, "max_position_embeddings", None) or MAX_COUNT
-    offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert") else 0
-    return longest - offset
 
 
 def _is_pair(item: Any) -> bool:

@@ -56,7 +56,8 @@ def pair_batches(
     sides = split_pairs(pairs, seed)
     most = limit or _most_texts(sizes)
     chosen = [pairs[place] for side in sides for place in side[:most]]
-    rows = [tokenised(tokenizer, [pair[side] for pair in chosen], sizes.length) for side in (0, 1)]
+    sides_texts = [first for first, _, _ in chosen], [second for _, second, _ in chosen]
+    rows = [tokenised(tokenizer, texts, sizes.length) for texts in sides_texts]
     counts = [len(first) + len(second) for first, second in zip(*rows, strict=True)]
     middle = min(most, len(sides[0]))
     held_out, calibration = list(range(middle)), list(range(middle, len(chosen)))

@@ -1,8 +1,8 @@
 """The metric `configurations`, measured: smaller models of one shape for all layers; `recommended` reads them."""
 
 import shlex
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..loading.describing import short_name
@@ -24,7 +24,6 @@ GROUPED = (2, 4)
 KIND = "configuration"
 REPEATS = 3
 """Timed passes per model."""
-Measure = Callable[[Values], dict[str, Any]]
 
 
 def store_command(subject: Subject, verb: str, option: str, count: int, *flags: str, out: str) -> str:
@@ -46,18 +45,19 @@ def configuration_facts(subject: Subject) -> list[Fact]:
     """
     changed = _stored_shapes(subject)
     work = subject.schedule.passes["configurations"] / max(1, len(changed))
-    measured: list[tuple[str, str, float, Measure]] = [
-        ("original", "time of the original", 0.5, lambda values: _original(subject, values))
-    ]
+    measured = [("original", "time of the original", 0.5, partial(_original, subject))]
     for verb, shape in changed:
         name = _name(verb, shape)
-        measure: Measure = lambda values, verb=verb, shape=shape: _measured(subject, values, verb, shape)  # noqa: E731
-        measured.append((name, f"a model with {name}", work, measure))
+        measured.append((name, f"a model with {name}", work, partial(_measured, subject, verb=verb, shape=shape)))
     for count in () if any(verb == "prune" for verb, _ in changed) else subject.schedule.zeroed_counts:
-        measure: Measure = lambda values, count=count: _zeroed(subject, values, count)  # noqa: E731
-        measured.append((f"{_counted(count, 'head')} zeroed", "configurations", 0.0, measure))
+        measured.append(
+            (f"{_counted(count, 'head')} zeroed", "configurations", 0.0, partial(_zeroed, subject, count=count))
+        )
     facts = [Fact(name=f"{KIND}/{name}", phase=phase, work=work, measure=do) for name, phase, work, do in measured]
-    together: Callable[[Values], Any] = lambda values: [values[fact.name] for fact in facts]  # noqa: E731
+
+    def together(values: Values) -> list[Any]:
+        return [values[fact.name] for fact in facts]
+
     return [*facts, Fact(name=f"{KIND}s", phase="configurations", work=0.0, measure=together)]
 
 
@@ -106,20 +106,11 @@ def pruned_equally(subject: Subject, values: Values, keep: int) -> "Plan":
         kept_by_order(values[f"curve/{index}"]["order"], weights.heads, weights.key_heads, weights.heads - keep)
         for index, weights in enumerate(subject.evaluation.original)
     ]
-    return _pruned_to(subject, kept)
+    return pruned_to(subject, kept)
 
 
-def pruned_by_descent(subject: Subject, values: Values, remove: int) -> "Plan":
-    """Without the first heads that the descent removed, all layers refitted in order."""
-    gone = {(layer, head) for layer, head in values["descent"]["removed"][:remove]}
-    kept = [
-        [head for head in range(weights.heads) if (index, head) not in gone]
-        for index, weights in enumerate(subject.evaluation.original)
-    ]
-    return _pruned_to(subject, kept)
-
-
-def _pruned_to(subject: Subject, kept: list[list[int]]) -> "Plan":
+def pruned_to(subject: Subject, kept: list[list[int]]) -> "Plan":
+    """These heads of every layer, all layers refitted in order."""
     try:
         changes = refitted_in_order(subject.evaluation, kept)
     finally:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
 from ...answer.words import decimal
 from ...report.chart import HeatMap
@@ -63,6 +64,15 @@ def read_agreement(layers: "tuple[LayerReading, ...]") -> dict[str, Correlation]
     return correlations
 
 
+def importance_table(layers: "tuple[LayerReading, ...]", measure: str) -> Float[np.ndarray, "layers heads"]:
+    """A measure by layer and head; NaN where there is no such head, or it was not measured."""
+    table = np.full((len(layers), max(layer.heads for layer in layers)), np.nan)
+    for row, layer in zip(table, layers, strict=True):
+        known = layer.importance.get(measure, ())
+        row[: len(known)] = known
+    return table
+
+
 def agreement_words(model: "TrainedModel") -> str:
     """How well cheap estimates rank the heads."""
     parts = [f"{name.replace('_', ' ')} {each} ({each.words})" for name, each in model.agreement.items()]
@@ -74,10 +84,7 @@ def importance_map(model: "TrainedModel") -> HeatMap | None:
     name = next((name for name in MEASURES if any(name in layer.importance for layer in model.layers)), None)
     if name is None:
         return None
-    rows = [layer.importance.get(name, ()) for layer in model.layers]
-    values = np.full((len(rows), max(layer.heads for layer in model.layers)), np.nan)
-    for row, known in enumerate(rows):
-        values[row, : len(known)] = known
+    values = importance_table(model.layers, name)
     exact = name == EXACT
     unit = model.scale if exact else np.nanmax(values) if np.isfinite(values).any() else 0.0
     per_cent = 100 * values / unit if unit > 0 else np.zeros_like(values)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from ...errors import InputError, require
 from ...report.section import Section
 from ...store import Experiment
-from .importance import MEASURES
+from .importance import MEASURES, importance_table
 from .model import TrainedModel, read_trained_model
 from .stored import TOLERANCE
 
@@ -72,17 +72,12 @@ class Inspection:
 
         `importance_measure` names which. Layers with fewer heads end in NaN.
         """
-        rows = [self.facts[f"importance/{layer.index}"][self.importance_measure] for layer in self.layers]
-        table = np.full((len(rows), max(map(len, rows))), np.nan)
-        for place, row in enumerate(rows):
-            table[place, : len(row)] = row
-        return table
+        return importance_table(self.layers, self.importance_measure)
 
     @property
     def importance_measure(self) -> str:
         """Which of the stored measures `importance` is: the first of `MEASURES` that every layer has."""
-        stored = [self.facts[f"importance/{layer.index}"] for layer in self.layers]
-        return next(name for name in MEASURES if all(name in each and each[name] is not None for each in stored))
+        return next(name for name in MEASURES if all(name in layer.importance for layer in self.layers))
 
     @property
     def model(self) -> Any:
@@ -124,11 +119,12 @@ class Inspection:
         )
         from ..storing.changing import group_plan, prune_plan, shrink_plan
         from ..storing.preflight import requested
-        from .configurations import pruned_by_descent, pruned_equally
+        from .configurations import pruned_equally, pruned_to
+        from .order import kept_by_descent
 
         subject, evaluation = self._subject, self._subject.evaluation
         if remove is not None and 0 < remove <= len(self.facts.get("descent", {}).get("removed", ())):
-            return pruned_by_descent(subject, self.facts, remove)
+            return pruned_to(subject, kept_by_descent(self.facts, [each.heads for each in evaluation.original], remove))
         if remove is not None:
             return prune_plan(evaluation, remove=remove, uniform=False)
         shape = requested(evaluation.layers[0], heads=keep, key_heads=key_heads, head_dim=head_dim)
@@ -191,11 +187,8 @@ class Inspection:
             InputError: If the ending is another.
             HeadcountError: If the file cannot be written.
         """
-        from ...report.render import check_ending
         from ...report.render.figure import draw, save_figure
 
-        if path is not None:
-            check_ending(Path(path))
         figure = draw(self.section.charts[0], self.section.headline)
         if path is not None:
             save_figure(figure, Path(path))
