@@ -151,7 +151,7 @@ def all_statistics(evaluation: "Evaluation") -> tuple[LayerStatistics, ...]:
     gated = True
     for place, batch in enumerate(batches):
         evaluation.tick(place, len(batches), "statistics of the layers")
-        targets = evaluation.originals.of(place, layers)
+        targets = evaluation.originals.features_of(place, layers)
         with evaluation.changed(), fixed_draws(place), _mask_of_call(model) as mask:
             with taking(model, layers, gated=gated) as taken, torch.set_grad_enabled(gated):
                 values = (loss.probes if gated else loss.values)(model, batch)
@@ -172,7 +172,7 @@ def one_layers_statistics(evaluation: "Evaluation", index: int) -> LayerStatisti
     """One layer's, by runs that end at it and start where the blocks' outputs are known."""
     layer, total, model = evaluation.layers[index], Sums(), evaluation.model
     batches = evaluation.examples.calibration
-    targets = [evaluation.originals.of(place, [layer])[0] for place in range(len(batches))]
+    targets = [evaluation.originals.features_of(place, [layer])[0] for place in range(len(batches))]
     output = _output(evaluation, layer)
     with evaluation.changed(), torch.no_grad():
         for place, (batch, target) in enumerate(zip(batches, targets, strict=True)):
@@ -198,7 +198,7 @@ class Originals:
         self.fits = True
         self.kept: dict[int, dict[int, Tensor]] = {}
 
-    def of(self, place: int, layers: Sequence[AttentionLayer]) -> Sequence[Tensor | None]:
+    def features_of(self, place: int, layers: Sequence[AttentionLayer]) -> Sequence[Tensor | None]:
         """Those of one batch at these layers, in their order; None where nothing is settled.
 
         The model must hold its original weights.

@@ -50,9 +50,8 @@ def configuration_facts(subject: Subject) -> list[Fact]:
         name = _name(verb, shape)
         measured.append((name, f"a model with {name}", work, partial(_measured, subject, verb=verb, shape=shape)))
     for count in () if any(verb == "prune" for verb, _ in changed) else subject.schedule.zeroed_counts:
-        measured.append(
-            (f"{_counted(count, 'head')} zeroed", "configurations", 0.0, partial(_zeroed, subject, count=count))
-        )
+        name = f"{_counted(count, 'head')} zeroed"
+        measured.append((name, "configurations", 0.0, partial(_zeroed, subject, count=count)))
     facts = [Fact(name=f"{KIND}/{name}", phase=phase, work=work, measure=do) for name, phase, work, do in measured]
 
     def together(values: Values) -> list[Any]:

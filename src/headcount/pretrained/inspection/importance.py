@@ -47,7 +47,7 @@ def read_importance(facts: Facts, layer: int, heads: int) -> dict[str, tuple[flo
     """A value per head, by measure."""
     return {
         name: tuple(np.asarray(values, float).tolist())
-        for name, values in facts.of(f"importance/{layer}").items()
+        for name, values in facts.fact(f"importance/{layer}").items()
         if isinstance(values, list) and len(values) == heads
     }
 

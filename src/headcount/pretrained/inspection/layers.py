@@ -92,7 +92,7 @@ class LayerReading:
 
 def read_layer(facts: Facts, index: int) -> LayerReading:
     """All that the facts say of one layer."""
-    heads, stored = facts.number("heads", index), facts.of(f"curve/{index}")
+    heads, stored = facts.number("heads", index), facts.fact(f"curve/{index}")
     curve, ranks = facts.curve(stored, "kept", heads, f"curve/{index}"), read_ranks(facts, index)
     short_of, support, evidence = _short_of(facts, curve, ranks)
     return LayerReading(

@@ -129,7 +129,7 @@ def _read(facts: Facts) -> TrainedModel:
         prediction=read_prediction(layers, whole),
         effort=facts.effort,
         held_out=len(facts.base),
-        cost=facts.of("cost"),
+        cost=facts.fact("cost"),
         metrics={metric.kind: metric.read(facts) for metric in METRICS if metric.read is not None},
     )
 

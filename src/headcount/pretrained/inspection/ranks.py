@@ -59,7 +59,7 @@ def read_ranks(facts: Facts, layer: int) -> dict[str, RankReading]:
     """Rank needed of scores and of values, where it was measured."""
     readings = {}
     for kind in KINDS:
-        stored = facts.of(f"rank/{layer}").get(kind) or {}
+        stored = facts.fact(f"rank/{layer}").get(kind) or {}
         full = max([facts.number("head_dim", layer), *(stored.get("ranks") or ())])
         curve = facts.curve(stored, "ranks", full, f"rank/{layer}")
         if curve is not None:

@@ -27,18 +27,18 @@ class Facts:
 
     def __init__(self, stored: Mapping[str, Any], tolerance: float | None = None):
         self.stored = stored
-        asked = self.of(ASKED)
+        asked = self.fact(ASKED)
         self.tolerance = tolerance = float(asked.get("tolerance", TOLERANCE)) if tolerance is None else tolerance
         self.effort = str(asked.get("effort") or "")
-        self.model, self.data = self.of("model"), self.of("data")
-        self.base = np.asarray(self.of("base").get("losses", ()), float)
+        self.model, self.data = self.fact("model"), self.fact("data")
+        self.base = np.asarray(self.fact("base").get("losses", ()), float)
         scale = float(self.data.get("scale") or 0.0)
         self.scale = scale if np.isfinite(scale) else 0.0
         self.budget = max(0.0, tolerance) * self.scale
 
-    def of(self, fact: str) -> Mapping[str, Any]:
+    def fact(self, name: str) -> Mapping[str, Any]:
         """A fact; empty where it is missing."""
-        return self.stored.get(fact) or {}
+        return self.stored.get(name) or {}
 
     def parts(self, kind: str) -> dict[str, Any]:
         """The facts called "kind/..", by what follows."""
