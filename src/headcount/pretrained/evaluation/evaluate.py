@@ -36,7 +36,7 @@ class Evaluation:
         loaded: The model. It is never left changed.
         layers: Its attention layers.
         examples: What it is judged on.
-        tick: Told about progress.
+        tick: Called with progress.
         cache_bytes: Most memory for outputs of blocks.
         original: The layers' head weights, where they were read before.
 
@@ -146,7 +146,7 @@ class Evaluation:
         return Evaluation(self.loaded, self.layers, examples, cache_bytes=CACHE_BYTES / 2, original=self.original)
 
     def same_reading(self, examples: int) -> tuple[Float[np.ndarray, "heads heads"], ...] | None:
-        """How far heads of each layer read the same tokens of the first calibration examples.
+        """Similarity of the attention of heads of each layer on the first calibration examples.
 
         None where the model does not hand out its attention.
         """

@@ -86,7 +86,7 @@ class Sums:
 
 
 class Taken:
-    """What the hooks saw of one layer in one run; the last two where it was gated."""
+    """Tensors of one layer in one run; the last two where it was gated."""
 
     features: Tensor
     inputs: Tensor
@@ -103,7 +103,7 @@ class Enough(BaseException):
 def taking(
     model: nn.Module, layers: Sequence[AttentionLayer], *, gated: bool = False, stop: bool = False
 ) -> Iterator[list[Taken]]:
-    """What goes through these layers within; with `gated`, ready for a backward pass; with `stop`, no further."""
+    """Record these layers' tensors within; with `gated`, ready for a backward pass; with `stop`, run no further."""
     taken = [Taken() for _ in layers]
     with ExitStack() as stack:
         for layer, seen in zip(layers, taken, strict=True):

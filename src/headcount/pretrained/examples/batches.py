@@ -28,7 +28,7 @@ class Batch:
         examples: How many examples; the rows of the inputs may be a multiple (two texts per pair).
         counted: Which tokens are real ones, not padding; None where all are.
         per_example: Tokens of an example, where `counted` is None.
-        extras: What the loss needs beside: labels, scores, the original's output.
+        extras: Further input of the loss: labels, scores, the original's output.
         given: The batch of a user's own loss, as it was given.
     """
 
@@ -60,7 +60,7 @@ def sliced(items: Any, most: int, fewest: int = 1) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What a trained model is judged on.
+    """The examples that a trained model is judged on.
 
     Attributes:
         kind: What was given.

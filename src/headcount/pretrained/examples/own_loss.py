@@ -20,7 +20,7 @@ FORM = "loss(model, batch) must return a 1-D tensor with one loss per example"
 
 
 class OwnLoss(Loss):
-    """What a user's `loss(model, batch)` returns, one number per example."""
+    """A user's `loss(model, batch)`, which returns one number per example."""
 
     def __init__(self, loss: Callable[..., Any], name: str, code: str | None = None):
         """`code` is the whole file that the loss is from, whose other functions it may call."""
@@ -56,7 +56,7 @@ def read_own_loss(reference: str, tokenizer: Any) -> tuple[Sequence[Any], OwnLos
     require(hasattr(module, name), f'{where} has no "{name}".{did_you_mean(name, names)}')
     require(
         hasattr(module, "batches"),
-        f"{where} has no batches; add batches = [...], or def batches(tokenizer), beside {name}.",
+        f"{where} has no batches; add batches = [...], or def batches(tokenizer), next to {name}.",
     )
     batches = module.batches
     if callable(batches):

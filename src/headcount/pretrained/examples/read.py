@@ -58,7 +58,7 @@ def read_examples(
     tokens: int | None = None,
     seed: int = 0,
 ) -> Examples:
-    """What the model is judged on, in two parts: one to calibrate on, and one held out.
+    """Read the examples that a model is judged on, in two parts: one to calibrate on, and one held out.
 
     Args:
         loaded: The model with its tokenizer or processor.
@@ -294,7 +294,7 @@ class Reader:
 
 
 def _scored(held_out: Sequence[Batch], calibration: Sequence[Batch]) -> int:
-    """So many calibration batches have about as many tokens as are held out; the larger part is left to fit on."""
+    """Count the calibration batches with about as many tokens as are held out; most are left to fit on."""
     wanted = sum(batch.tokens for batch in held_out)
     sums = np.cumsum([batch.tokens for batch in calibration])
     return min(max(1, int(SCORED * len(calibration))), int(np.searchsorted(sums, 0.95 * wanted)) + 1)

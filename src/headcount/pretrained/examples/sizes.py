@@ -52,7 +52,7 @@ class Sizes:
 
 
 def wanted_examples(sizes: Sizes, per_example: int, limit: int | None, fewest: int = 1) -> tuple[int, int]:
-    """How many examples to hold out and to calibrate on; a third and the rest of `limit` where it is given.
+    """Count the examples to hold out and to calibrate on: a third and the rest of `limit` where it is given.
 
     Args:
         sizes: The tokens wanted of each part.
@@ -106,7 +106,7 @@ def held_out_tokens(layers: int, heads: int, block_parameters: int, head_paramet
 
 
 def block_and_head_parameters(model: Any) -> tuple[int, int]:
-    """Of everything but tables of embeddings, and of the head that makes logits."""
+    """Count the parameters without tables of embeddings, and those of the head that makes logits."""
     tables = {
         id(module.weight): module.weight.numel() for module in model.modules() if isinstance(module, nn.Embedding)
     }

@@ -100,7 +100,7 @@ def random_texts(model: Any, tokenizer: Any, sizes: Sizes, seed: int, limit: int
 
 
 def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> Parts:
-    """The same texts with some tokens masked; `most` masks exactly so many per text.
+    """Mask some tokens of the same texts; `most` masks exactly that number per text.
 
     Which tokens is drawn once, from a named key, so every change is judged on the same ones.
     """

@@ -166,7 +166,7 @@ def _measured(subject: Subject, values: Values, verb: str, shape: LayerShape) ->
 
 
 def _zeroed(subject: Subject, values: Values, count: int) -> dict[str, Any]:
-    """What the descent measured, stored with zeros; nothing is run for it."""
+    """A configuration of the descent, stored with zeros; nothing is run for it."""
     descent = values["descent"]
     row = descent["kept"].index(subject.schedule.size.heads - count)
     return {

@@ -25,7 +25,7 @@ class Correlation:
 
     @property
     def words(self) -> str:
-        """How strong it is; undecided where the interval holds both signs."""
+        """The strength in words; undecided where the interval holds both signs."""
         if self.low <= 0 <= self.high:
             return UNDECIDED
         strength = "strong" if abs(self.at) >= 0.8 else "moderate" if abs(self.at) >= 0.5 else "weak"

@@ -147,7 +147,7 @@ class WholeModel:
 
     @property
     def gone_by(self) -> str:
-        """What removed them, in words."""
+        """The removal that took them, in words."""
         which = "by the descent" if self.alone is None else f"of layer {self.alone.index} alone"
         return f"{which}, within the tolerance"
 
@@ -171,7 +171,7 @@ class WholeModel:
 
 
 def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | None:
-    """The descent, as far as it went, and its peers; None where it was not measured."""
+    """Read the descent, whole or its longest part, and its peers; None where it was not measured."""
     stretches, total = facts.parts("descent"), sum(layer.heads for layer in layers)
     furthest = max(stretches, key=int, default="")
     stored = facts.fact("descent") or stretches.get(furthest) or {}
@@ -211,13 +211,13 @@ def _read_peers(facts: Facts, total: int) -> dict[str, Increases]:
 
 
 def kept_by_layer(layers: tuple[LayerReading, ...], removed: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
-    """How many heads each layer keeps when these are gone."""
+    """Count the heads that each layer keeps when these are gone."""
     gone = Counter(layer for layer, _ in removed)
     return tuple(layer.heads - gone[layer.index] for layer in layers)
 
 
 def removable_words(model: "TrainedModel") -> str:
-    """Where the number of heads that can go comes from, if not from the descent at each number of heads."""
+    """Explain the number of heads that can go, where it is not from a descent measured at every number."""
     whole = model.whole
     if whole is None:
         return ""
@@ -231,14 +231,14 @@ def removable_words(model: "TrainedModel") -> str:
 
 
 def order_words(model: "TrainedModel") -> str:
-    """That the heads are removed by another order than the search's own."""
+    """Say that Fisher's order was taken in place of the search's; "" otherwise."""
     if model.whole is None or model.whole.order != "Fisher":
         return ""
     return "Heads are removed in the order of their Fisher scores: on scored examples it cost less than a search's."
 
 
 def peer_words(model: "TrainedModel") -> str:
-    """The best peer at the measured count nearest to what can go within the tolerance, and the descent there."""
+    """Compare the descent with the best peer, at the measured count nearest to what can go."""
     whole = model.whole
     shared = set() if whole is None else {at for curve in whole.peers.values() for at in curve.at[:-1]}
     shared &= set(() if whole is None else whole.curve.at[:-1])

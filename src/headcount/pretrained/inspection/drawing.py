@@ -17,7 +17,7 @@ LOWEST = 0.02
 
 
 def needed_series(name: str, layers: Sequence[int], needs: Sequence[Interval | None], *, place: int = 0) -> Series:
-    """What each layer needs, with its interval; a gap where that is not known."""
+    """A line of each layer's need with its interval; a gap where that is not known."""
     at, low, high = (
         tuple(float("nan") if need is None else float(getattr(need, edge)) for need in needs)
         for edge in ("at", "low", "high")

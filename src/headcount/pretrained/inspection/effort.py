@@ -67,7 +67,7 @@ DEFAULT_EFFORT = "normal"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSize:
-    """What the cost of an inspection depends on.
+    """The sizes that the cost of an inspection depends on.
 
     Args:
         layers: Attention layers.
@@ -87,7 +87,7 @@ class ModelSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """What is measured, and on how much.
+    """The measurements of an inspection, and on how many tokens.
 
     Args:
         effort: The numbers of the effort.
@@ -178,7 +178,7 @@ def level_of(effort: str) -> InspectionEffort:
 
 
 def schedule(effort: str, size: ModelSize, *, held_out: int, scored: int, calibration: int) -> Schedule:
-    """What an effort measures of a model of this size on so many tokens, less where it would cost too much.
+    """Plan what an effort measures of a model of this size on these tokens, less where it would cost too much.
 
     Raises InputError for an unknown effort.
     """

@@ -97,7 +97,7 @@ def _relative(mean: np.ndarray, budget: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def transition_rows(model: "TrainedModel") -> Iterator[tuple[str, str]]:
-    """What the transition analysis says, layers with the same sentence together."""
+    """Yield the transitions in words, layers with the same sentence together."""
     by_sentence: dict[str, list[LayerReading]] = {}
     for layer in model.layers:
         if layer.transition is not None:

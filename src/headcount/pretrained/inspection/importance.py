@@ -53,7 +53,7 @@ def read_importance(facts: Facts, layer: int, heads: int) -> dict[str, tuple[flo
 
 
 def read_agreement(layers: "tuple[LayerReading, ...]") -> dict[str, Correlation]:
-    """How each estimate of importance ranks all heads of the model, compared with leaving them out one by one."""
+    """Correlate each estimate of importance with leaving heads out one by one, over all heads of the model."""
     measured = [layer.importance for layer in layers if EXACT in layer.importance]
     correlations = {}
     for name in ESTIMATES:
@@ -74,7 +74,7 @@ def importance_table(layers: "tuple[LayerReading, ...]", measure: str) -> Float[
 
 
 def agreement_words(model: "TrainedModel") -> str:
-    """How well cheap estimates rank the heads."""
+    """Say how well cheap estimates rank the heads; "" where that is not known."""
     parts = [f"{name.replace('_', ' ')} {each} ({each.words})" for name, each in model.agreement.items()]
     return f"rank correlation with leaving heads out one by one: {'; '.join(parts)}" if parts else ""
 

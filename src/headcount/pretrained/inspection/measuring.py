@@ -100,7 +100,7 @@ class Subject:
 
     @cached_property
     def same_reading(self) -> tuple[np.ndarray, ...] | None:
-        """How far heads of each layer read the same tokens, on a few examples; None where the model does not say."""
+        """Similarity of the attention of heads of each layer on a few examples; None where the model does not say."""
         return self.evaluation.same_reading(ATTENTION_EXAMPLES)
 
     def by_layer(self, kind: str, words: str, measure: Callable[["Subject", int], Any]) -> list[Fact]:

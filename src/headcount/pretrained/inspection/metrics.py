@@ -41,7 +41,7 @@ METRICS = (
 
 
 def missing_facts(stored: Mapping[str, Any]) -> tuple[str, ...]:
-    """What an inspection that has not ended still lacks of what it was asked for, in words; empty where it has."""
+    """List what an unfinished inspection still lacks, in words; empty for a complete one."""
     if is_complete(stored):
         return ()
     layers = int((stored.get("model") or {}).get("layers") or 0)

@@ -1,4 +1,4 @@
-"""What an inspection says of a trained model: every metric read from the stored facts. No torch."""
+"""The reading of an inspection: every metric from the stored facts, at a tolerance. No torch."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -18,7 +18,7 @@ from .stored import Facts
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """What is known of a trained model. What was not measured is None or empty.
+    """The reading of an inspection. Whatever was not measured is None or empty.
 
     `model` and `data` are the stored facts. `tolerance` is the loss increase allowed, as a share of `scale`; `budget`
     is their product. `missing` is what an inspection that has not ended still lacks, in words. `agreement` has

@@ -1,4 +1,4 @@
-"""What was measured of a trained model, and everything one asks of it."""
+"""The result of `hc.inspect`: the facts, their reading, figures, and plans of smaller models."""
 
 import functools
 from collections.abc import Mapping
@@ -58,17 +58,17 @@ class Inspection:
 
     @functools.cached_property
     def reading(self) -> TrainedModel:
-        """What the facts say at this tolerance: heads and rank needed, what can go, what is recommended."""
+        """The facts read at this tolerance: heads and rank needed, what can go, what is recommended."""
         return read_trained_model(self.facts, tolerance=self.tolerance)
 
     @property
     def layers(self) -> "tuple[LayerReading, ...]":
-        """What each layer needs."""
+        """The reading of every layer."""
         return self.reading.layers
 
     @property
     def importance(self) -> Float[np.ndarray, "layers heads"]:
-        """How much each head matters: the loss increase without it where that was measured, else an estimate of it.
+        """Importance of every head: the loss increase without it where that was measured, else an estimate of it.
 
         `importance_measure` names which. Layers with fewer heads end in NaN.
         """
@@ -76,7 +76,7 @@ class Inspection:
 
     @property
     def importance_measure(self) -> str:
-        """Which of the stored measures `importance` is: the first of `MEASURES` that every layer has."""
+        """The name of the measure in `importance`: the first of `MEASURES` that every layer has."""
         return next(name for name in MEASURES if all(name in layer.importance for layer in self.layers))
 
     @property
@@ -142,7 +142,7 @@ class Inspection:
 
     @functools.cached_property
     def section(self) -> Section:
-        """What the report shows."""
+        """The section of a report."""
         from .page import trained_model_section
 
         section = trained_model_section(

@@ -12,9 +12,9 @@ from .increases import Increases, resampled
 TOLERANCE = 0.01
 """Default loss increase that is allowed, as a share of the loss's scale."""
 ASKED = "asked"
-"""What the last run was asked for: tolerance, effort, and the names of all facts it measures."""
+"""The last run's request: tolerance, effort, and the names of all facts it measures."""
 SPENT = "spent"
-"""What the facts so far took: seconds by fact, the most memory, tokens read."""
+"""The cost of the facts so far: seconds by fact, the most memory, tokens read."""
 LAST_FACT = "cost"
 """The same, stored when an inspection has ended."""
 ABOUT_THE_RUN = (ASKED, SPENT, LAST_FACT)
@@ -84,12 +84,12 @@ def is_complete(facts: Iterable[str]) -> bool:
 
 
 def measured_facts(names: Iterable[str]) -> int:
-    """How many of these facts are measured of the model."""
+    """Count the facts that are measured of the model."""
     return sum(name not in ABOUT_THE_RUN for name in names)
 
 
 def measured_words(stored: Mapping[str, Any]) -> str:
-    """How many facts are measured, and of how many where the inspection says what it was asked for."""
+    """Say how many facts are measured, and of how many where the inspection says what it was asked for."""
     measured, asked = measured_facts(stored), stored.get(ASKED)
     facts = asked.get("facts") if isinstance(asked, dict) else None
     wanted = f" of {len(facts)}" if isinstance(facts, list) and facts else ""

@@ -34,13 +34,13 @@ class Loss(ABC):
 
     name: str
     scale: float | None = None
-    """What an increase is compared with where that is not the original's mean loss; set when the loss is prepared."""
+    """Increases are compared with it; None: with the original's mean loss. Set when the loss is prepared."""
     scale_words: str = ""
-    """What its scale is, where that has to be said; set when the loss is prepared."""
+    """The scale in words, where that has to be said; set when the loss is prepared."""
 
     @property
     def identity(self) -> Any:
-        """What tells this loss from others of its class, beside the batches: a resumed inspection has the same."""
+        """The difference from other losses of its class, apart from the batches; part of an inspection's identity."""
         return None
 
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
@@ -51,11 +51,11 @@ class Loss(ABC):
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]: ...
 
     def probes(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
-        """What gradients are taken of: the loss itself, unless it is flat at the original."""
+        """The function that gradients are taken of: the loss itself, unless it is flat at the original."""
         return self.values(model, batch)
 
     def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
-        """What an increase is compared with."""
+        """The number that increases are compared with."""
         return float(np.mean(base_losses)) if self.scale is None else self.scale
 
 
