@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ...errors import InputError, require
-from ...report.section import Section
+from ...report.document import Document
 from ...store import Experiment
 from .importance import MEASURES, importance_table
 from .model import TrainedModel, read_trained_model
@@ -141,20 +141,20 @@ class Inspection:
         return self.subject
 
     @functools.cached_property
-    def section(self) -> Section:
-        """The section of a report."""
-        from .page import trained_model_section
+    def document(self) -> Document:
+        """The page of a report."""
+        from .page import trained_model_document
 
-        section = trained_model_section(
+        document = trained_model_document(
             self.experiment,
             self.facts,
             folder="" if self.folder is None else str(self.folder),
             command=self.command,
             tolerance=self.tolerance,
         )
-        if section is None:
+        if document is None:
             raise InputError("nothing was measured yet that could be drawn.")
-        return section
+        return document
 
     def report(self, path: Path | str) -> Path:
         """Write everything as one HTML page, whole or not at all.
@@ -171,7 +171,7 @@ class Inspection:
         from ...report.render import write_report
 
         path = Path(path)
-        write_report([self.section], path, folder=str(self.folder or ""))
+        write_report([self.document], path, folder=str(self.folder or ""))
         return path
 
     def plot(self, path: Path | str | None = None) -> "Figure":
@@ -189,7 +189,7 @@ class Inspection:
         """
         from ...report.render.figure import draw, save_figure
 
-        figure = draw(self.section.charts[0], self.section.headline)
+        figure = draw(self.document.charts[0], self.document.headline)
         if path is not None:
             save_figure(figure, Path(path))
         return figure
@@ -201,7 +201,7 @@ class Inspection:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         data = self.reading.data
         about = " ".join(filter(None, (str(data.get("words") or ""), str(data.get("cannot") or ""))))
-        return "\n".join([self.section.headline, *([about] if about else []), "", *lines])
+        return "\n".join([self.document.headline, *([about] if about else []), "", *lines])
 
     def _row(self, layer: "LayerReading") -> tuple[str, ...]:
         needed = layer.needed
