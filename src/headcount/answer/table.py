@@ -255,8 +255,8 @@ class ErrorTable:
     def rows(self) -> list[dict[str, Any]]:
         """Statistics over seeds: a row per cell of the other axes, the last of them changing fastest.
 
-        A row has its coordinates, the `QUANTILES`, the `mean`, the `std` (which divides by one seed less than there are,
-        NaN for a single one), how many `seeds` finished, and how many were `lost`: diverged, failed or missing.
+        A row has its coordinates, the `QUANTILES`, the `mean`, the `std` (divided by one seed less than there are, NaN
+        for a single one), how many `seeds` finished, and how many were `lost`: diverged, failed or missing.
         """
         axes = {axis: values for axis, values in self.axes.items() if axis != SEED}
         errors = np.moveaxis(self.errors, self.index(SEED), -1) if self.has(SEED) else self.errors[..., None]
@@ -294,10 +294,16 @@ def joined(tables: Mapping[str, ErrorTable], axis: str) -> ErrorTable:
     """Tables with the same axes as one, with a further last axis that has their names; NaN where one lacks a place."""
     first = next(iter(tables.values()))
     values = {name: {value for each in tables.values() for value in each.values(name)} for name in first.axes}
-    axes = {name: tuple(sorted(known, key=lambda each: (isinstance(each, str), each))) for name, known in values.items()}
+    axes = {
+        name: tuple(sorted(known, key=lambda each: (isinstance(each, str), each))) for name, known in values.items()
+    }
     whole = ErrorTable(axes=axes, errors=np.full([len(known) for known in axes.values()], np.nan), metric=first.metric)
     errors = np.stack([each.aligned(whole) for each in tables.values()], axis=-1)
     return ErrorTable(axes=axes | {axis: tuple(tables)}, errors=errors, metric=first.metric)
+
+
+def _numbers_first(value: Any) -> tuple[bool, Any]:
+    return isinstance(value, str), value
 
 
 def middle_of(ranked: Float[np.ndarray, "*cells seeds"]) -> Float[np.ndarray, "*cells"]:
