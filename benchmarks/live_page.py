@@ -186,7 +186,7 @@ def page_of_many_cells(folder: Path) -> dict[str, float]:
     looked = time.monotonic()
     shown.read()
     read = time.monotonic()
-    html = views.sections(shown.contents.sections)
+    html = views.documents(shown.contents.documents)
     drawn = time.monotonic()
     assets = sum(len((asset(name) or ("", ""))[0].encode()) for name in ASSETS)
     times = {"look_seconds": looked - began, "read_seconds": read - looked, "draw_seconds": drawn - read}

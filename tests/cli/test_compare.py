@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from headcount.report.compare import compared
-from headcount.report.section import experiment_section
+from headcount.report.compare import compared, differing
+from headcount.report.experiment import experiment_document
 from headcount.store import Store
 
 from ..helpers import fabricated
@@ -49,12 +49,12 @@ def test_answers_and_errors_stand_side_by_side_and_differences_are_marked(three)
 def test_a_folder_differs_from_itself_nowhere_and_missing_errors_are_none(three):
     content = compared(
         {
-            name: experiment_section(made.experiment, fabricated.finished(made))
+            name: experiment_document(made.experiment, fabricated.finished(made))
             for name, made in {"one": fabricated.sweep(), "two": fabricated.sweep()}.items()
         }
     )
     assert content.notes == ()
-    assert not any(cell.differs for row in content.tables[0].rows for cell in row.cells)
+    assert not differing(content.tables[0]).any()
     table = strict_json(headcount("compare", three / "a", three / "below" / "c", "--json").out)["tables"][0]
     assert {cell["best"]["c"] is None for cell in table["cells"] if cell["heads"] < 4} == {True}
 
