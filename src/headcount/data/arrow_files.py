@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._limits import require_fits, require_within, too_large
+from .._limits import require_fits, require_within
 from ..errors import HeadcountError, InputError, require
 from .examples import Arrays, Wanted
 from .memory import read_limited
@@ -115,31 +115,22 @@ def _read_split(folder: Path, arrow: Any) -> Any:
 
 def _read(path: Path, arrow: Any) -> Any:
     """A table, checked in full so that damaged lengths are an error rather than a crash."""
-    try:
-        with open(path, "rb") as file:
-            start = file.read(6)
-            file.seek(0)
-            if path.suffix.lower() == ".parquet":
-                import pyarrow.parquet
+    with open(path, "rb") as file:
+        start = file.read(6)
+        file.seek(0)
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet
 
-                table = _batches(path, *_parquet_batches(path, file, pyarrow.parquet.ParquetFile), arrow)
-            elif start == b"ARROW1":
-                reader = arrow.ipc.open_file(file)
-                parts = (reader.get_batch(place) for place in range(reader.num_record_batches))
-                table = _batches(path, parts, reader.schema, arrow)
-            else:
-                reader = arrow.ipc.open_stream(file)
-                table = _batches(path, reader, reader.schema, arrow)
-        table.validate(full=True)
-        return table
-    except InputError:
-        raise
-    except MemoryError as error:  # Arrow's own is one, too
-        raise too_large(path) from error
-    except Exception as error:  # Arrow's errors, and OSError, for damage
-        cause = " ".join(str(error).split()).rstrip(".")[:100]
-        fault = f"{path} cannot be read as a table ({type(error).__name__}: {cause})"
-        raise InputError(f"{fault}; write it again, or copy it again.") from error
+            table = _batches(path, *_parquet_batches(path, file, pyarrow.parquet.ParquetFile), arrow)
+        elif start == b"ARROW1":
+            reader = arrow.ipc.open_file(file)
+            parts = (reader.get_batch(place) for place in range(reader.num_record_batches))
+            table = _batches(path, parts, reader.schema, arrow)
+        else:
+            reader = arrow.ipc.open_stream(file)
+            table = _batches(path, reader, reader.schema, arrow)
+    table.validate(full=True)
+    return table
 
 
 def _parquet_batches(path: Path, file: Any, opened: Any) -> tuple[Iterator[Any], Any]:

@@ -46,14 +46,20 @@ class Loaded:
     notes: tuple[str, ...] = ()
 
 
-def no_options(path: Path, wanted: Wanted, *, but: str = "") -> None:
-    """Raise `InputError` if targets or a sequence were named for a file that says itself which is which."""
-    if wanted.targets is not None and but != "targets":
-        message = f"{path} holds both x and y, so targets {wanted.targets} is not needed; leave it out."
-        raise InputError(message, what="targets", given=wanted.targets)
-    if wanted.sequence is not None:
-        message = f"{path} is no table of one token per row, so sequence {wanted.sequence} is not needed; leave it out."
-        raise InputError(message, what="sequence", given=wanted.sequence)
+def ending(path: Path) -> str:
+    """The ending of a file's name in lower case, with .gz where the file is packed."""
+    name = path.name.lower()
+    return Path(name.removesuffix(".gz")).suffix + (".gz" if name.endswith(".gz") else "")
+
+
+def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
+    """A refusal, and lines of Python that convert the file at `path`."""
+    stem = path.with_name(path.name.split(".")[0] or "data")
+    code = "\n".join(f"    {line}" for line in lines)
+    names = {"{path}": path, "{stem}": stem, "{npz}": f"{stem}.npz", "{csv}": f"{stem}.csv", "{pt}": f"{stem}_xy.pt"}
+    for mark, name in names.items():
+        code = code.replace(mark, repr(str(name)))
+    return InputError(f"{sentence} In Python this converts it:\n{code}")
 
 
 def assembled(path: Path, arrays: Arrays) -> Loaded:

@@ -12,11 +12,6 @@ from ..errors import InputError
 from .memory import gzipped_bytes, require_text_fits
 
 
-def plain_or_gzipped(path: Path) -> Path | None:
-    """`path` if there is such a file, else `path` with .gz, else None."""
-    return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)
-
-
 def bad_line(path: Path, line: int, fault: str, fix: str = "correct or remove the line") -> NoReturn:
     """Raise `InputError` for a line: what is wrong with it, and what to do about it."""
     raise InputError(f"{path}, line {line}: {fault}; {fix}.")
@@ -68,31 +63,6 @@ def numbered_records(path: Path, *, kept: bool = False) -> Iterator[tuple[int, d
         if not isinstance(record, dict):
             bad_line(path, number, f"must be a JSON object, got {type_name(record)}")
         yield number, record
-
-
-def as_text(value: Any, what: str, path: Path, line: int) -> str:
-    """`value`, a string that is neither blank nor impossible to write as UTF-8."""
-    if not isinstance(value, str):
-        bad_line(path, line, f"{what} must be a string, got {type_name(value)}")
-    if not value.strip():
-        bad_line(path, line, f"{what} is empty")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            bad_line(path, line, f"{what} has a lone surrogate, which is not a character", "remove it")
-    return value
-
-
-def as_id(value: Any, what: str, path: Path, line: int) -> str:
-    """`value` as an id: a string, or an integer turned into one."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else as_text(value, what, path, line)
-
-
-def as_list(value: Any, what: str, path: Path, line: int) -> list[Any]:
-    if not isinstance(value, list):
-        bad_line(path, line, f"{what} must be a list, got {type_name(value)}")
-    return value
 
 
 def type_name(value: Any) -> str:

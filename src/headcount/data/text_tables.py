@@ -15,8 +15,7 @@ import numpy as np
 
 from .._limits import require_fits, require_within
 from ..errors import require
-from .conversions import ending
-from .examples import Arrays, Wanted
+from .examples import Arrays, Wanted, ending
 from .lines import bad_line, raw_lines
 from .tables import examples_of_table
 

@@ -5,9 +5,10 @@ makes the spec class known by its `kind`; everything else of headcount knows the
 """
 
 import dataclasses
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import equinox as eqx
 import jax
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .._choices import AnsweredAt, Backend, Precision
+from .._choices import AnsweredAt, Backend, Precision, require_choice
 from .._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
 from ..backends.advance import ModelSizes
 from ..errors import InputError, did_you_mean, require, require_count
@@ -68,6 +69,8 @@ class AbstractSpec(ABC):
     left_out_at_default: ClassVar[tuple[str, ...]] = ()
     """Fields that `as_dict` leaves out where they have their default value: those that were added after results had
     been stored, whose cells would otherwise be other cells."""
+    may_be_zero: ClassVar[tuple[str, ...]] = ("vocabulary",)
+    """Counts among the fields that may be 0."""
     in_parts: ClassVar[bool] = False
     """Whether a CPU trains it faster on batches in parts, because a layer keeps more than the caches hold."""
     heads: int
@@ -75,16 +78,24 @@ class AbstractSpec(ABC):
     head_dim: int
     answered_at: AnsweredAt
     """Where the model answers: a field, or a constant of the class."""
+    vocabulary: int = 0
+    """How many token ids the model looks up in a learned table, a token being one id; 0: tokens are numbers."""
+
+    def check_fields(self) -> None:
+        """Raise `InputError` for a field that is no count, truth value or choice where its declared type is one."""
+        for name, kind in _declared_types(type(self)).items():
+            value = getattr(self, name)
+            if get_origin(kind) is Literal:
+                require_choice(name, value, get_args(kind))
+            elif kind is bool:
+                require(isinstance(value, bool), what=name, given=value, needed="True or False")
+            elif kind is int or (kind == int | None and value is not None):
+                require_count(name, value, least=0 if name in self.may_be_zero else 1)
 
     @property
     def masks_nan(self) -> bool:
         """Whether tokens that are all NaN are absent: what they hold, and how many there are, changes nothing."""
         return False
-
-    @property
-    def token_ids(self) -> int:
-        """How many token ids the model looks up in a learned table, a token being one id; 0: tokens are numbers."""
-        return 0
 
     @property
     def drops(self) -> bool:
@@ -234,17 +245,25 @@ class AbstractModel(eqx.Module):
         return {_name(path): np.asarray(leaf) for path, leaf in leaves}
 
     def to_torch(self) -> "torch.nn.Module":
-        """The model as a PyTorch module with the same parameter names; see `torch_export.to_torch`."""
-        from .torch_export import to_torch
+        """The model as a plain PyTorch module in evaluation mode, with the parameter names of `to_arrays`.
 
-        return to_torch(self)
-
-    def torch_module(self) -> "torch.nn.Module":
-        """A PyTorch module of this shape whose parameters have the names of `to_arrays`, with any values.
-
-        A kind that can be exported overrides this; `to_torch` fills the weights in.
+        It takes float32 tokens of shape (length, dim) or (batch, length, dim) and answers as the model does, to
+        rounding. Nothing is dropped. Raises `InputError` where PyTorch is not installed, or the kind has no module.
         """
-        raise InputError(f"models of kind {self.spec.kind} have no PyTorch module.")
+        try:
+            import torch  # noqa: F401
+        except ImportError as error:
+            raise InputError("to_torch needs PyTorch: pip install 'headcount[torch]' installs it.") from error
+        from .to_torch import torch_module
+
+        return torch_module(self)
+
+
+@functools.cache
+def _declared_types(spec: type[AbstractSpec]) -> dict[str, Any]:
+    """The types of a spec's fields."""
+    hints = get_type_hints(spec)
+    return {field.name: hints[field.name] for field in dataclasses.fields(spec)}  # pyright: ignore[reportArgumentType]
 
 
 KINDS: dict[str, type[AbstractSpec]] = {}
@@ -320,7 +339,7 @@ def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None
     Raises `InputError` for any other shape, for ids that the spec does not have, and for NaN ids unless they are absent
     tokens.
     """
-    if spec.token_ids:
+    if spec.vocabulary:
         tokens = _read_ids(tokens, spec)
     shape = np.shape(tokens)
     missing = length - shape[0] if spec.masks_nan and length is not None and shape else 0
@@ -345,10 +364,10 @@ def _read_ids(tokens: Any, spec: AbstractSpec) -> Any:
         ids = np.asarray(tokens, float)
     except jax.errors.TracerArrayConversionError:  # inside a program there is nothing to check yet
         ids = np.zeros(0)
-    known = (ids >= 0) & (ids < spec.token_ids) & (ids == np.rint(ids))
+    known = (ids >= 0) & (ids < spec.vocabulary) & (ids == np.rint(ids))
     absent = np.isnan(ids) & spec.masks_nan
     strange = ids[~(known | absent)]
-    needed = f"token ids, whole numbers from 0 to {spec.token_ids - 1}"
+    needed = f"token ids, whole numbers from 0 to {spec.vocabulary - 1}"
     require(not strange.size, what="tokens", given=strange.flat[0].item() if strange.size else None, needed=needed)
     tokens = jnp.asarray(tokens)
     tokens = tokens if jnp.issubdtype(tokens.dtype, jnp.floating) else tokens.astype(jnp.float32)
@@ -358,17 +377,3 @@ def _read_ids(tokens: Any, spec: AbstractSpec) -> Any:
 def absent_tokens(tokens: Tokens) -> Bool[AnyArray, " length"]:
     """Which tokens are absent: all NaN."""
     return jnp.all(jnp.isnan(tokens), axis=-1)
-
-
-def with_zeros(array: AnyArray, *, axis: int, place: int) -> AnyArray:
-    """The array with zeros at one place of an axis; NumPy stays NumPy."""
-    xp = array.__array_namespace__()
-    chosen = (xp.arange(array.shape[axis]) == place).reshape([-1 if i == axis else 1 for i in range(array.ndim)])
-    return xp.where(chosen, xp.zeros_like(array), array)
-
-
-def looked_up(
-    table: Float[AnyArray, "numbers ids"], tokens: Float[AnyArray, "length 1"]
-) -> Float[AnyArray, "length numbers"]:
-    """The column of the table for every id: the product of the table with tokens of one 1 and zeros."""
-    return jnp.asarray(table).T[tokens[:, 0].astype(jnp.int32)]

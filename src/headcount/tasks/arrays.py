@@ -11,26 +11,25 @@ Tokens are counted that are there: a shortened sequence has always one. Where th
 """
 
 import copy
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from .._choices import ANSWERED_AT, AnsweredAt, require_choice
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from ..errors import require, require_count
 from ..keys import named_key
-from .array_places import ShorterRule, ending_together, kept_places
-from .array_targets import Label, Targets, read_targets
-from .array_values import Sequences, read_sequences
+from .array_inputs import Label, Sequences, Targets, read_sequences, read_targets
 from .base import Examples, GeneratedTask, Split, check_examples, fingerprint
+from .labelled import MIN_EXAMPLES, MIN_VALIDATION
 from .objective import AbstractObjective, Classification, Regression
 
-MIN_EXAMPLES = 100
-MIN_VALIDATION = 20
+ShorterRule = Literal["given", "leading", "trailing"]
+"""Which tokens are kept of a shorter sequence; "given": there is none."""
 
 
 class ArrayTask(GeneratedTask):
@@ -343,3 +342,30 @@ def _require_match(sequences: Sequences, targets: Targets, name: str, answered_a
             'answered_at="tokens" (one target per token) or "sequence" (that many outputs) (--answered-at tokens).',
             what="answered_at",
         )
+
+
+def ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.ndarray, "examples length dim"]:
+    """The sequences moved so that each ends at the last place."""
+    length = x.shape[1]
+    behind = np.argmax(~np.all(np.isnan(x), axis=-1)[:, ::-1], axis=1)  # absent tokens after the last
+    places = (np.arange(length) - behind[:, None]) % length
+    return np.take_along_axis(x, places[..., None], axis=1)
+
+
+def kept_places(
+    absent: Bool[AnyArray, "examples longest"], length: int, shorter: ShorterRule, asks: bool
+) -> Int[AnyArray, "examples length"]:
+    """Where the tokens of the shortened sequences come from, -1 for none.
+
+    They are placed at the end where the last one is the query, else at the start.
+    """
+    xp = absent.__array_namespace__()
+    places = xp.argsort(absent, axis=1, stable=True)  # those that are there first, in their order
+    there = xp.sum(~absent, axis=1)[:, None]
+    kept = xp.minimum(there, length)
+    number = xp.arange(length)[None] - (length - kept if asks else 0)  # of the kept token that goes there
+    source = number + there - kept if shorter == "trailing" else number
+    if asks:
+        source = xp.where(number == kept - 1, there - 1, source)
+    taken = xp.take_along_axis(places, xp.clip(source, 0, places.shape[1] - 1), axis=1)
+    return xp.where((number >= 0) & (number < kept), taken, -1)

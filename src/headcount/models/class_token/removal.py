@@ -19,9 +19,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import erf
 
-from ..attention import of_heads
+from ..attention import share_groups
 from ..base import AbstractHeadRemoval, Elimination
-from .model import Attention, ClassTokenTransformer, Linear
+from ..layers import Linear
+from .model import Attention, ClassTokenTransformer
 
 RIDGE = 1e-6
 """Added to a covariance, as a share of its mean variance: heads that repeat each other make it singular."""
@@ -140,7 +141,7 @@ class HeadRemoval(AbstractHeadRemoval):
         narrow_query = query @ basis
         narrow_query = narrow_query + _rank_one(asked - narrow_query @ narrow_token, narrow_token)
         narrow_key = key @ tokens_basis
-        lacking = compared - np.einsum("hre,hr->he", of_heads(narrow_key, len(kept)), asked)
+        lacking = compared - np.einsum("hre,hr->he", share_groups(narrow_key, len(kept)), asked)
         if shares:
             narrow_key = narrow_key + np.linalg.lstsq(asked, lacking, rcond=None)[0]
         else:

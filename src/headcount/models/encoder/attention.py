@@ -14,9 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray
-from ..attention import of_heads, weights_of_scores
-from ..attention.hard import largest_alone
-from ..attention.linear import features, shares
+from ..attention import hide_unread, share_groups, weights_of_scores
 from . import thin
 from .spec import EncoderSpec
 
@@ -56,16 +54,13 @@ def attention_weights(
 ) -> Float[AnyArray, "some_heads queries keys"]:
     """How much of every key that it reads each head reads for every query."""
     asked = _project(layer.query, layer.query_bias, queries)
-    held = of_heads(_project(layer.key, None, keys), len(asked), blocks=spec.multiplier)
-    if spec.attention == "linear":
-        asked, held = (features(part.astype(_exact(part))) for part in (asked, held))
-        return shares(_product_of_heads(asked, held.swapaxes(1, 2)), unread, axis=-1).astype(keys.dtype)
-    scores = _product_of_heads(asked, held.swapaxes(1, 2))
-    if unread is not None:
-        scores = jnp.where(unread, -jnp.inf, scores)
-    if spec.attention == "hard":
-        return largest_alone(scores, axis=-1, dtype=keys.dtype)
-    return weights_of_scores(scores.astype(_exact(scores)) * spec.rank**-0.5, spec, axis=-1).astype(keys.dtype)
+    held = share_groups(_project(layer.key, None, keys), len(asked), blocks=spec.multiplier)
+    if spec.reading.features is not None:
+        asked, held = spec.reading.features(asked), spec.reading.features(held)
+    scores = hide_unread(_product_of_heads(asked, held.swapaxes(1, 2)), spec, unread)
+    if spec.reading.is_scaled:
+        scores = scores.astype(_exact(scores)) * spec.rank**-0.5
+    return weights_of_scores(scores, spec, axis=-1).astype(keys.dtype)
 
 
 def attend(
@@ -96,7 +91,7 @@ def _ungrouped(heads: Heads, spec: EncoderSpec) -> Heads:
     """The same heads, each with a copy of the keys and values that it shares."""
 
     def copied(part: Any) -> Any:
-        return part if part is None else of_heads(part, spec.total_heads, blocks=spec.multiplier)
+        return part if part is None else share_groups(part, spec.total_heads, blocks=spec.multiplier)
 
     shared = (heads.key, heads.value, heads.value_bias)
     return eqx.tree_at(
@@ -112,14 +107,14 @@ def _read(
     unread: Unread,
 ) -> Stream:
     weights = attention_weights(heads, spec, stream, keys, unread)
-    carried = of_heads(_project(heads.value, heads.value_bias, keys), len(weights), blocks=spec.multiplier)
+    carried = share_groups(_project(heads.value, heads.value_bias, keys), len(weights), blocks=spec.multiplier)
     return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.output)
 
 
 def _are_thin(spec: EncoderSpec, queries: int) -> bool:
     """Whether `thin` is faster: on a GPU, with heads of few numbers that fill its threads."""
     thin_heads = max(spec.rank, spec.head_dim) <= thin.WIDEST and spec.total_heads >= LANES and spec.kv_heads is None
-    return jax.default_backend() == "gpu" and spec.attention == "soft" and thin_heads and queries > 1
+    return jax.default_backend() == "gpu" and spec.reading.is_softmax and thin_heads and queries > 1
 
 
 def _read_thin(

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from jaxtyping import Key as KeyOf
 
 from ..._shapes import AnyArray
-from ..norms import layer_norm, unit_norm
+from ..layers import layer_norm, unit_norm
 from .attention import Heads, Stream, Unread, attend, attention_weights
 from .spec import EncoderSpec
 

@@ -12,7 +12,7 @@ shift: the maps that follow a norm that comes first can learn both.
 Weights and tokens of half precision are multiplied as they are; norms and softmax are computed in float32.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import equinox as eqx
 import jax
@@ -23,14 +23,12 @@ from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
 from ...keys import named_generator
-from ..attention import places_of, unread
-from ..base import AbstractModel, absent_tokens, looked_up, read_tokens, with_zeros
+from ..attention import places_of, unread_keys
+from ..base import AbstractModel, absent_tokens, read_tokens
+from ..layers import looked_up, with_zeros
 from .attention import Heads, Stream, Unread
 from .layer import Affine, EncoderLayer, apply_layer, dropped, norm, weights_in_layer
 from .spec import EncoderSpec
-
-if TYPE_CHECKING:
-    import torch
 
 ALIGNED = 8
 """Places to a multiple of which a stream is filled up in half precision."""
@@ -100,11 +98,6 @@ class Encoder(AbstractModel):
             embed = Affine(weight, embed.bias - weight @ token_mean)
         read = Affine(read.weight * target_scale[:, None], read.bias * target_scale + target_mean)
         return eqx.tree_at(lambda model: (model.embed, model.read), self, (embed, read))
-
-    def torch_module(self) -> "torch.nn.Module":
-        from .torch_module import EncoderModule
-
-        return EncoderModule(self)
 
 
 def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -> Encoder:
@@ -215,7 +208,7 @@ def _unread(spec: EncoderSpec, absent: Bool[AnyArray, " places"] | None, count: 
     # The class token comes after the tokens, and so does a query that is none of the keys.
     comes_after = spec.answered_at == "sequence" or (spec.answered_at == "query" and not spec.query_is_key)
     places, after = places_of(absent, count), jnp.where(jnp.arange(count) == count - 1, int(comes_after), 0)
-    return unread(spec, keys, places, places[seen], after)
+    return unread_keys(spec, keys, places, places[seen], after[:, None])
 
 
 def rows_of(unread: Unread, queries: slice) -> Bool[AnyArray, "*some_queries keys"] | None:

@@ -8,42 +8,19 @@ one, and vectors scaled to one length in place of layer norm, after each sum.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
-from ..._choices import (
-    ACTIVATIONS,
-    ANSWERED_AT,
-    NORMS,
-    PADDINGS,
-    POSITIONS,
-    PRECISIONS,
-    Activation,
-    AnsweredAt,
-    AttentionKind,
-    Norm,
-    Padding,
-    Positions,
-    Precision,
-    require_choice,
-)
+from ..._choices import PRECISIONS, Activation, AnsweredAt, Norm, Padding, Positions, Precision
 from ..._options import option
 from ...errors import require, require_count
-from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
-from ..base import AbstractSpec, Arrays, axis_size
+from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec
+from ..base import Arrays, axis_size
 
 if TYPE_CHECKING:
     from .model import Encoder
 
-CHOICES = {
-    "answered_at": ANSWERED_AT,
-    "norm": NORMS,
-    "activation": ACTIVATIONS,
-    "positions": POSITIONS,
-    "padding": PADDINGS,
-}
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class EncoderSpec(AbstractSpec):
+class EncoderSpec(AbstractAttentionSpec):
     """`layers` encoder layers of `width` numbers per token: attention, then a feed-forward net of `hidden` units.
 
     Each layer averages `multiplier` attention blocks of `heads` heads. A head compares `rank` numbers of query and key
@@ -80,6 +57,7 @@ class EncoderSpec(AbstractSpec):
     """
 
     kind: ClassVar[str] = "encoder"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("vocabulary", "hidden")
     in_parts: ClassVar[bool] = True
     left_out_at_default: ClassVar[tuple[str, ...]] = (
         "padding",
@@ -99,7 +77,6 @@ class EncoderSpec(AbstractSpec):
     bias: bool = True
     residual: bool = True
     positions: Positions = "none"
-    attention: AttentionKind = "soft"
     answered_at: AnsweredAt = "tokens"
     activation: Activation = "relu"
     final_norm: bool = False
@@ -109,27 +86,14 @@ class EncoderSpec(AbstractSpec):
     always_maps: bool = False
     padding: Padding = "zeros"
     vocabulary: int = 0
-    kv_heads: int | None = None
-    window: int | None = None
-    causal: bool = False
-    top_k: int | None = None
 
     def __post_init__(self):
         widths = ("rank",) if self.head_dim is None else ("head_dim", "rank")  # first what was given
         if self.head_dim is None:
             object.__setattr__(self, "head_dim", self.rank)
-        for name in ("heads", "rank", "width", "head_dim", "multiplier", "layers"):
-            require_count(name, getattr(self, name))
-        for name in ("hidden", "vocabulary"):
-            require_count(name, getattr(self, name), least=0)
-        for name in ("bias", "residual", "norm_first", "final_norm", "query_is_key", "masks_padding", "always_maps"):
-            given = getattr(self, name)
-            require(isinstance(given, bool), f"{name} must be True or False, got {given!r}.")
+        super().__post_init__()
         require(0 <= self.dropout < 1, f"dropout must be a share from 0 to below 1, got {self.dropout!r}.")
         object.__setattr__(self, "dropout", float(self.dropout))
-        for name, known in CHOICES.items():
-            require_choice(name, getattr(self, name), known)
-        require_attention(self)
         for name in widths:
             require(
                 getattr(self, name) <= self.stream_dim,
@@ -158,11 +122,6 @@ class EncoderSpec(AbstractSpec):
         return self.masks_padding and (self.padding == "nan" or self.vocabulary > 0)
 
     @property
-    def token_ids(self) -> int:
-        """How many token ids are looked up; 0: tokens are numbers."""
-        return self.vocabulary
-
-    @property
     def stream_dim(self) -> int:
         """Numbers of a token inside: its own, and as many of a concatenated position code."""
         return 2 * self.width if self.positions == "concatenated" else self.width
@@ -175,7 +134,7 @@ class EncoderSpec(AbstractSpec):
     @property
     def total_groups(self) -> int:
         """Sets of keys and values of all blocks of a layer: one per head unless heads share them."""
-        return (self.kv_heads or self.heads) * self.multiplier
+        return self.groups * self.multiplier
 
     @property
     def total_dim(self) -> int:
@@ -222,9 +181,6 @@ class EncoderSpec(AbstractSpec):
         """The same with another rank, and with it another head_dim where the two are one number."""
         return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
 
-    def require_length(self, length: int) -> None:
-        require_tokens(self, length)
-
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Encoder":
         from .model import draw
 
@@ -233,7 +189,7 @@ class EncoderSpec(AbstractSpec):
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
         return {
-            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else least_length(self),
+            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else self.least_length,
             "dim": self._dim(arrays),
             "outputs": axis_size(arrays, "read.weight", 0) if "read.weight" in arrays else self.width,
         }
