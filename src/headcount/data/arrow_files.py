@@ -155,7 +155,7 @@ def _parquet_batches(path: Path, file: Any, opened: Any) -> tuple[Iterator[Any],
 
 
 def _batches(path: Path, batches: Iterable[Any], schema: Any, arrow: Any) -> Any:
-    """A table of these batches, none of which is read once they need more memory than is allowed."""
+    """Join batches to a table; stop reading once they need more memory than is allowed."""
     parts, before = [], arrow.total_allocated_bytes()
     for part in batches:
         parts.append(part)
@@ -221,7 +221,7 @@ def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[n
 
 
 def _class_names(path: Path, schema: Any) -> dict[str, list[str]]:
-    """The names of classes that Hugging Face's datasets keep beside a schema, by column."""
+    """Read the class names that Hugging Face's datasets store with a schema, by column."""
     stored = (schema.metadata or {}).get(b"huggingface")
     content: Any = {}
     if stored is not None:

@@ -1,6 +1,6 @@
 """Examples read from a file: sequences x with targets y.
 
-Every reader gives arrays by name; `assembled` checks the names, and joins validation examples to the training ones.
+Every reader gives arrays by name; `assemble_examples` checks the names, and joins validation to training examples.
 Sequences of unequal lengths are an array of objects. What the arrays hold is checked by the task that is made of them.
 """
 
@@ -36,7 +36,7 @@ class Arrays:
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedExamples:
     """Examples as `ArrayTask` takes them; `notes` say how the file was read."""
 
     x: np.ndarray
@@ -62,7 +62,7 @@ def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
     return InputError(f"{sentence} In Python this converts it:\n{code}")
 
 
-def assembled(path: Path, arrays: Arrays) -> Loaded:
+def assemble_examples(path: Path, arrays: Arrays) -> LoadedExamples:
     """The examples of a file, from its arrays.
 
     Raises:
@@ -83,7 +83,7 @@ def assembled(path: Path, arrays: Arrays) -> Loaded:
         raise InputError(f"{path}: {error}", what=error.what, given=error.given, needed=error.needed) from error
 
 
-def _loaded(named: Mapping[str, Any], arrays: Arrays) -> Loaded:
+def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
     """The examples of these arrays; a refusal names no file yet."""
     train = _part(named, "")
     later = [name for name in NAMES if name.endswith("_validation") and name in named]
@@ -94,7 +94,7 @@ def _loaded(named: Mapping[str, Any], arrays: Arrays) -> Loaded:
     validation = _part(named, "_validation")
     both = [part.mask for part in (train, validation) if part.mask is not None]
     require(len(both) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
-    return Loaded(
+    return LoadedExamples(
         x=_joined("x", train.x, validation.x),
         y=_joined("y", train.y, validation.y),
         mask=np.concatenate(both) if both else None,
@@ -103,7 +103,7 @@ def _loaded(named: Mapping[str, Any], arrays: Arrays) -> Loaded:
     )
 
 
-def _part(named: Mapping[str, Any], ending: str) -> Loaded:
+def _part(named: Mapping[str, Any], ending: str) -> LoadedExamples:
     """The training examples, or with an ending the validation examples."""
     x, y = (as_array(named[name + ending], name + ending) for name in ("x", "y"))
     for name, array in (("x", x), ("y", y)):
@@ -111,7 +111,7 @@ def _part(named: Mapping[str, Any], ending: str) -> Loaded:
         # Its other sizes may be any: NumPy would take their memory for a mask, or not be able to join them.
         require(0 not in array.shape, f"{name}{ending} of shape {array.shape} must not be empty.", what=name)
     require(len(x) == len(y), f"x{ending} has {len(x)} examples but y{ending} has {len(y)}; they must match.")
-    return Loaded(x, y, _mask(x, named.get("mask" + ending), named.get("lengths" + ending), ending))
+    return LoadedExamples(x, y, _mask(x, named.get("mask" + ending), named.get("lengths" + ending), ending))
 
 
 def _mask(x: np.ndarray, mask: Any, lengths: Any, ending: str) -> Bool[np.ndarray, "examples length"] | None:

@@ -13,10 +13,10 @@ from .._limits import too_large
 from ..errors import HeadcountError, InputError, require
 from .array_files import holds_examples, read_json, read_json_lines, read_npy, read_npz, read_pt, read_safetensors
 from .arrow_files import is_saved_dataset, read_arrow_table, read_saved_dataset
-from .examples import Arrays, Loaded, Wanted, assembled, ending, with_lines
+from .examples import Arrays, LoadedExamples, Wanted, assemble_examples, ending, with_lines
 from .text_tables import read_text_table
 
-__all__ = ["Loaded", "are_examples", "ending", "read_examples"]
+__all__ = ["LoadedExamples", "are_examples", "ending", "read_examples"]
 
 
 class Format(NamedTuple):
@@ -84,7 +84,7 @@ def are_examples(path: Path) -> bool:
 
 def read_examples(
     path: Path | str, *, targets: str | Path | None = None, sequence: str | None = None, per_token: bool = False
-) -> Loaded:
+) -> LoadedExamples:
     """The examples in a file, or in a folder that Hugging Face's `save_to_disk` wrote.
 
     Args:
@@ -119,7 +119,7 @@ def read_examples(
         raise not_read(path)
     _refuse_options(path, wanted, form)
     try:
-        return assembled(path, _read(path, wanted, form))
+        return assemble_examples(path, _read(path, wanted, form))
     except MemoryError as error:  # Arrow's own is one, too
         raise too_large(path) from error
 

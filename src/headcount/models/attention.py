@@ -4,10 +4,13 @@ A kind of attention is a row of `READINGS`; its options are fields of `AbstractA
 `to_torch.py`. All functions are written for one sequence. An absent token has weight exactly 0 in every kind.
 """
 
+import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -90,6 +93,9 @@ class AbstractAttentionSpec(AbstractSpec):
     ones. `attention` is a row of `READINGS`, and "top-k" keeps `top_k` scores.
     """
 
+    output_axes: ClassVar[tuple[str, ...]]
+    """The axes of W_O, which kinds order in their own way."""
+
     kv_heads: int | None = option(None, "Sets of keys and values that heads share (default: one per head).")
     window: int | None = option(None, "Tokens that a query sees: the class token the last ones (default: all).")
     causal: bool = option(False, "No token reads later ones; of use with several layers.")
@@ -131,6 +137,28 @@ class AbstractAttentionSpec(AbstractSpec):
         """The fewest tokens that a sequence may have: as many as a window or top-k attention asks for."""
         return max(self.window or 1, self.top_k or 1)
 
+    @property
+    @abstractmethod
+    def axis_sizes(self) -> dict[str, int]:
+        """Of one layer: its heads and groups, the numbers that a head compares and carries, and those of the stream."""
+
+    @property
+    def head_axes(self) -> dict[str, tuple[str, ...]]:
+        """The axes of every array of a layer's `HeadWeights` that no bias is."""
+        inwards = {"query": ("heads", "rank"), "key": ("groups", "rank"), "value": ("groups", "head_dim")}
+        return {name: (*axes, "stream") for name, axes in inwards.items()} | {"output": self.output_axes}
+
+    @property
+    def head_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of these arrays."""
+        sizes = self.axis_sizes
+        return {name: tuple(sizes[axis] for axis in axes) for name, axes in self.head_axes.items()}
+
+    @property
+    def head_parameters(self) -> int:
+        """Numbers in these arrays."""
+        return sum(map(math.prod, self.head_shapes.values()))
+
     def require_length(self, length: int) -> None:
         for name in ("window", "top_k"):
             given = getattr(self, name)
@@ -141,6 +169,15 @@ class AbstractAttentionSpec(AbstractSpec):
                 given=given,
                 needed=f"at most {length}",
             )
+
+
+class HeadWeights(eqx.Module):
+    """W_Q of every head, W_K and W_V of every head or of every group of heads, and W_O."""
+
+    query: Float[AnyArray, "heads rank stream"]
+    key: Float[AnyArray, "groups rank stream"]
+    value: Float[AnyArray, "groups head_dim stream"]
+    output: Float[AnyArray, "..."]
 
 
 ATTENTION_FIELDS = tuple(each.name for each in fields(AbstractAttentionSpec))

@@ -7,7 +7,6 @@ makes the spec class known by its `kind`; everything else of headcount knows the
 import dataclasses
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import equinox as eqx
@@ -24,11 +23,13 @@ from ..errors import InputError, did_you_mean, require, require_count
 if TYPE_CHECKING:
     import torch
 
+    from .class_token.removal import HeadRemoval
+
 Arrays = dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
-class Elimination:
+class HeadElimination:
     """Heads in the order in which their removal changes the answers least, and what each removal did.
 
     `distances[k]` is the mean squared change of the answers, over their variance, after the first k + 1 removals. The
@@ -37,18 +38,6 @@ class Elimination:
 
     order: tuple[int, ...]
     distances: tuple[float, ...]
-
-
-class AbstractHeadRemoval(ABC):
-    """A model seen over some examples, and what it would be with fewer heads."""
-
-    @abstractmethod
-    def eliminated(self) -> Elimination:
-        """Remove the head whose absence changes the answers least, again and again, down to one."""
-
-    @abstractmethod
-    def without(self, removed: Sequence[int]) -> "AbstractModel":
-        """The model without these heads, answering as nearly the same as it can."""
 
 
 class AbstractSpec(ABC):
@@ -121,7 +110,7 @@ class AbstractSpec(ABC):
         """Initial weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone."""
 
     def require_length(self, length: int) -> None:  # noqa: B027 - most kinds read any length
-        """Raise `InputError` where the spec does not fit sequences of so many tokens."""
+        """Raise `InputError` where the spec does not fit sequences of `length` tokens."""
 
     @abstractmethod
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
@@ -218,7 +207,7 @@ class AbstractModel(eqx.Module):
         """A model trained on standardised tokens and targets, rewritten to read and answer in the task's own units."""
         return self
 
-    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> AbstractHeadRemoval:
+    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> "HeadRemoval":
         """What the model would be with fewer heads, judged on some training tokens; see `spec.removes_heads`."""
         raise InputError(f"models of {self.spec} cannot lose a head and stay of their kind.")
 

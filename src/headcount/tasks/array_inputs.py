@@ -23,7 +23,7 @@ WHOLE_LABELS = "integers, booleans or strings, as class labels are"
 LARGEST_LABEL = 2**53
 """Up to which whole numbers stored as floats are exact."""
 MAX_DETECTED_CLASSES, MIN_PER_CLASS = 20, 10
-"""Whole numbers are taken for classes where there are at most so many, and on average at least so many examples."""
+"""Whole numbers are classes up to this many different ones, with this many examples of each on average."""
 
 
 class Sequences(NamedTuple):

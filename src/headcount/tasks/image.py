@@ -27,7 +27,7 @@ MAX_PLACE = np.iinfo(np.int32).max
 
 
 class PlacedImage(NamedTuple):
-    """An image that keeps its place: two whole numbers, of which a frame takes the remainder by the places it has."""
+    """An image that keeps its place: two whole numbers, taken modulo the places that a frame has."""
 
     image: UInt8[AnyArray, "*images image image 3"]
     place: Int[AnyArray, "*images 2"]

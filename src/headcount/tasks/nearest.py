@@ -171,7 +171,7 @@ class BiasedNearestNeighbour(GeneratedTask):
 
 
 def require_terms(terms: int) -> None:
-    """Raise `InputError` unless so many biased nearest neighbours alternate to a point."""
+    """Raise `InputError` unless the alternating sum of this many points is a point: their number is odd."""
     require_count("terms", terms)
     require(terms % 2 == 1, what="terms", given=terms, needed="odd, so that the alternating sum is a point")
 

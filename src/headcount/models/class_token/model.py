@@ -13,7 +13,7 @@ Nothing here is compiled: weights are drawn, resized and rescaled as NumPy array
 """
 
 from dataclasses import replace
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import equinox as eqx
 import jax
@@ -24,21 +24,19 @@ from jaxtyping import Bool, Float
 from ..._choices import Backend
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
 from ...errors import require
-from ..attention import places_of, share_groups, unread_keys
-from ..base import AbstractHeadRemoval, AbstractModel, absent_tokens, read_tokens
+from ..attention import HeadWeights, places_of, share_groups, unread_keys
+from ..base import AbstractModel, absent_tokens, read_tokens
 from ..layers import POSITION_SCALE, Linear, draw_linear, draw_normal, draw_uniform, with_zeros
 from .spec import ClassTokenSpec
+
+if TYPE_CHECKING:
+    from .removal import HeadRemoval
 
 CLASS_TOKEN_SCALE = 0.1
 
 
-class Attention(eqx.Module):
-    """W_Q of every head, W_K and W_V of every head or of every group of heads, and W_O over the concatenated heads."""
-
-    query: Float[AnyArray, "heads rank total"]
-    key: Float[AnyArray, "groups rank total"]
-    value: Float[AnyArray, "groups head_dim total"]
-    output: Float[AnyArray, "total heads head_dim"]
+class Attention(HeadWeights):
+    """The heads of a layer, whose W_O is over the concatenated heads."""
 
     @property
     def keys(self) -> Float[AnyArray, "heads rank total"]:
@@ -52,7 +50,7 @@ class Attention(eqx.Module):
 
     @property
     def written(self) -> Float[AnyArray, "total heads head_dim"]:
-        """W_O, of which the part of a head that is mere padding is not trained."""
+        """W_O; the part of a head that is padding is not trained."""
         if len(self.key) == len(self.query):
             return self.output
         # A head that is added to others that share its values has values, so its W_O would be trained: of mere padding
@@ -164,7 +162,7 @@ class ClassTokenTransformer(AbstractModel):
             require(heads == self.spec.heads, what="heads", given=heads, needed=needed)
             return self
         spec = replace(self.spec, heads=heads)
-        sizes = {"heads": heads, "groups": spec.groups, "total": spec.total_dim}
+        sizes = {"heads": heads, "groups": spec.groups, "stream": spec.total_dim}
 
         def fit(array: AnyArray, *axes: str) -> AnyArray:
             for axis, name in enumerate(axes):
@@ -173,28 +171,23 @@ class ClassTokenTransformer(AbstractModel):
             return array
 
         def fit_attention(layer: Attention) -> Attention:
-            return Attention(
-                query=fit(layer.query, "heads", "rank", "total"),
-                key=fit(layer.key, "groups", "rank", "total"),
-                value=fit(layer.value, "groups", "head_dim", "total"),
-                output=fit(layer.output, "total", "heads", "head_dim"),
-            )
+            return Attention(**{name: fit(getattr(layer, name), *axes) for name, axes in spec.head_axes.items()})
 
         def fit_inner(net: InnerNet) -> InnerNet:
             return InnerNet(
-                first=Linear(fit(net.first.weight, "inner", "total"), net.first.bias),
-                second=Linear(fit(net.second.weight, "total", "inner"), fit(net.second.bias, "total")),
+                first=Linear(fit(net.first.weight, "inner", "stream"), net.first.bias),
+                second=Linear(fit(net.second.weight, "stream", "inner"), fit(net.second.bias, "stream")),
             )
 
         table = self.position_table
         return type(self)(
             encoder_in=self.encoder_in,
-            encoder_out=Linear(fit(self.encoder_out.weight, "total", "hidden"), fit(self.encoder_out.bias, "total")),
-            position_table=table if table is None or self.concatenated else fit(table, "length", "total"),
-            class_token=fit(self.class_token, "total"),
+            encoder_out=Linear(fit(self.encoder_out.weight, "stream", "hidden"), fit(self.encoder_out.bias, "stream")),
+            position_table=table if table is None or self.concatenated else fit(table, "length", "stream"),
+            class_token=fit(self.class_token, "stream"),
             attention=tuple(fit_attention(layer) for layer in self.attention),
             inner=tuple(fit_inner(net) for net in self.inner),
-            readout_in=Linear(fit(self.readout_in.weight, "hidden", "total"), self.readout_in.bias),
+            readout_in=Linear(fit(self.readout_in.weight, "hidden", "stream"), self.readout_in.bias),
             readout_out=self.readout_out,
             spec=spec,
         )
@@ -225,7 +218,7 @@ class ClassTokenTransformer(AbstractModel):
         readout_out = self.readout_out.to_raw_targets(target_mean, target_scale)
         return eqx.tree_at(lambda model: (model.encoder_in, model.readout_out), self, (encoder_in, readout_out))
 
-    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> AbstractHeadRemoval:
+    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> "HeadRemoval":
         if not self.spec.removes_heads:
             return super().head_removal(tokens)
         from .removal import HeadRemoval
@@ -259,17 +252,9 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
         )
 
     def attention(layer: int) -> Attention:
-        shapes = {
-            "query": (spec.heads, spec.rank, total),
-            "key": (spec.groups, spec.rank, total),
-            "value": (spec.groups, spec.head_dim, total),
-            "output": (total, spec.heads, spec.head_dim),
-        }
+        shapes = spec.head_shapes.items()
         return Attention(
-            **{
-                name: draw_uniform(seed, "attention", layer, name, shape=shape, fan_in=total)
-                for name, shape in shapes.items()
-            }
+            **{name: draw_uniform(seed, "attention", layer, name, shape=shape, fan_in=total) for name, shape in shapes}
         )
 
     read = dim + (code if spec.positions == "concatenated" else 0)

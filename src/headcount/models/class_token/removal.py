@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from scipy.special import erf
 
 from ..attention import share_groups
-from ..base import AbstractHeadRemoval, Elimination
+from ..base import HeadElimination
 from ..layers import Linear
 from .model import Attention, ClassTokenTransformer
 
@@ -31,7 +31,7 @@ Batch = Float[np.ndarray, "examples length dim"]
 
 
 @final
-class HeadRemoval(AbstractHeadRemoval):
+class HeadRemoval:
     """What every head carries to the class token over some examples, and the answers without some of the heads."""
 
     def __init__(self, model: ClassTokenTransformer, tokens: Batch):
@@ -88,7 +88,8 @@ class HeadRemoval(AbstractHeadRemoval):
         """The mean squared change of the answers without the other heads, over the variance of the answers."""
         return float(np.mean((self.answers(kept) - self.whole) ** 2)) / self.variance
 
-    def eliminated(self) -> Elimination:
+    def eliminated(self) -> HeadElimination:
+        """Remove the head whose absence changes the answers least, again and again, down to one."""
         kept, order, distances = list(range(self.heads)), [], []
         before = self.constant + self.to_hidden @ self.mean + self.centred @ self.to_hidden.T
         while len(kept) > 1:
@@ -108,7 +109,7 @@ class HeadRemoval(AbstractHeadRemoval):
             kept.remove(head)
             order.append(head)
             distances.append(distance)
-        return Elimination(tuple(order), tuple(distances))
+        return HeadElimination(tuple(order), tuple(distances))
 
     def without(self, removed: Sequence[int]) -> ClassTokenTransformer:
         """The model without these heads; it answers as `answers` says, but for what the narrower embedding loses."""

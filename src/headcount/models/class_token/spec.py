@@ -63,6 +63,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
         *ATTENTION_FIELDS,
     )
     may_be_zero: ClassVar[tuple[str, ...]] = ("vocabulary", "inner_hidden")
+    output_axes: ClassVar[tuple[str, ...]] = ("stream", "heads", "head_dim")
     answered_at = "sequence"
 
     heads: int
@@ -117,6 +118,11 @@ class ClassTokenSpec(AbstractAttentionSpec):
     def total_dim(self) -> int:
         """Value width of all heads together: the embedding width E."""
         return self.heads * self.head_dim
+
+    @property
+    def axis_sizes(self) -> dict[str, int]:
+        sizes = {"heads": self.heads, "groups": self.groups, "rank": self.rank, "head_dim": self.head_dim}
+        return sizes | {"stream": self.total_dim}
 
     @property
     def position_dim(self) -> int:
@@ -201,7 +207,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         """M, the four attention matrices of each layer, the class token, the position table."""
         total = self.total_dim
-        attention = (self.heads + self.groups) * (self.rank + self.head_dim) * total * self.layers
+        attention = self.head_parameters * self.layers
         nets = self.feed_forward_parameters(dim=dim, outputs=outputs)
         if self.inner_hidden:
             nets += (self.layers - 1) * (2 * total * self.inner_hidden + self.inner_hidden + total)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray
-from ..attention import hide_unread, share_groups, weights_of_scores
+from ..attention import HeadWeights, hide_unread, share_groups, weights_of_scores
 from . import thin
 from .spec import EncoderSpec
 
@@ -30,16 +30,12 @@ Stream = Float[AnyArray, "length stream"]
 Unread = Bool[AnyArray, "*queries keys"] | None
 
 
-class Heads(eqx.Module):
-    """Every head of a layer, with keys and values per head or per group of heads.
+class Heads(HeadWeights):
+    """Every head of a layer, of all its blocks.
 
     Biases are None where the spec has none; keys never have one, no softmax would see it.
     """
 
-    query: Float[AnyArray, "total_heads rank stream"]
-    key: Float[AnyArray, "total_groups rank stream"]
-    value: Float[AnyArray, "total_groups head_dim stream"]
-    output: Float[AnyArray, "total_heads head_dim stream"]
     query_bias: Float[AnyArray, "total_heads rank"] | None
     value_bias: Float[AnyArray, "total_groups head_dim"] | None
     output_bias: Float[AnyArray, " stream"] | None

@@ -31,7 +31,7 @@ from .layer import Affine, EncoderLayer, apply_layer, dropped, norm, weights_in_
 from .spec import EncoderSpec
 
 ALIGNED = 8
-"""Places to a multiple of which a stream is filled up in half precision."""
+"""In half precision a stream is filled up to a multiple of this many places."""
 
 
 @final
@@ -130,10 +130,10 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
     def layer(place: int) -> EncoderLayer:
         return EncoderLayer(
             heads=Heads(
-                query=uniform("layer", place, "query", shape=(total, rank, stream), bound=inwards),
-                key=uniform("layer", place, "key", shape=(groups, rank, stream), bound=inwards),
-                value=uniform("layer", place, "value", shape=(groups, head_dim, stream), bound=inwards),
-                output=uniform("layer", place, "output", shape=(total, head_dim, stream), bound=outwards),
+                **{
+                    name: uniform("layer", place, name, shape=shape, bound=outwards if name == "output" else inwards)
+                    for name, shape in spec.head_shapes.items()
+                },
                 query_bias=zeros(total, rank),
                 value_bias=zeros(groups, head_dim),
                 output_bias=zeros(stream),
@@ -163,7 +163,7 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
 class Pass(NamedTuple):
     """A sequence of `length` tokens on its way: the stream before every layer and after the last.
 
-    `filled` places in front were added; keys are the places `seen`, of which some are `unread`: by every place, or by
+    `filled` places in front were added; keys are the places `seen`, and some are `unread`: by every place, or by
     each its own.
     """
 

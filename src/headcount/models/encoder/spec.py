@@ -58,6 +58,7 @@ class EncoderSpec(AbstractAttentionSpec):
 
     kind: ClassVar[str] = "encoder"
     may_be_zero: ClassVar[tuple[str, ...]] = ("vocabulary", "hidden")
+    output_axes: ClassVar[tuple[str, ...]] = ("heads", "head_dim", "stream")
     in_parts: ClassVar[bool] = True
     left_out_at_default: ClassVar[tuple[str, ...]] = (
         "padding",
@@ -137,6 +138,11 @@ class EncoderSpec(AbstractAttentionSpec):
         return self.groups * self.multiplier
 
     @property
+    def axis_sizes(self) -> dict[str, int]:
+        sizes = {"heads": self.total_heads, "groups": self.total_groups, "rank": self.rank, "head_dim": self.head_dim}
+        return sizes | {"stream": self.stream_dim}
+
+    @property
     def total_dim(self) -> int:
         """Numbers that one block's heads compare."""
         return self.heads * self.rank
@@ -201,7 +207,6 @@ class EncoderSpec(AbstractAttentionSpec):
 
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         stream, one = self.stream_dim, int(self.bias)
-        attention = (self.total_heads + self.total_groups) * (self.rank + self.head_dim) * stream
         scales = (2 if self.hidden else 1) if self.norm == "unit" else 0
         last = int(self.final_norm and self.norm == "unit")
         biases = one * (self.total_heads * self.rank + self.total_groups * self.head_dim + stream)
@@ -210,7 +215,7 @@ class EncoderSpec(AbstractAttentionSpec):
         maps = sum((before + one) * after for before, after, there in ends if there)
         positions = 0 if self.positions == "none" else length * self.width
         class_token = stream if self.answered_at == "sequence" else 0
-        return self.layers * (attention + biases + feed + scales) + maps + positions + class_token + last
+        return self.layers * (self.head_parameters + biases + feed + scales) + maps + positions + class_token + last
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
         once = self.answered_at != "tokens"

@@ -19,7 +19,7 @@ class Nothing(Tokenise):
 
 
 class StandIn(LabelledTask):
-    """Sizes of a task of `count` examples: `classes` of images, or candidates of which one is chosen where it is 0.
+    """Sizes of a task of `count` examples: `classes` of images, or candidates to choose one from where it is 0.
 
     `pair_tokens` are the tokens of each sequence where an example is one sequence per candidate, otherwise 0. `longest`
     is the largest length that the data has, 0 where it has any.
