@@ -36,9 +36,9 @@ class Heads(HeadWeights):
     Biases are None where the spec has none; keys never have one, no softmax would see it.
     """
 
-    query_bias: Float[AnyArray, "total_heads rank"] | None
-    value_bias: Float[AnyArray, "total_groups head_dim"] | None
-    output_bias: Float[AnyArray, " stream"] | None
+    query_bias: Float[AnyArray, "total_heads rank"] | None = None
+    value_bias: Float[AnyArray, "total_groups head_dim"] | None = None
+    output_bias: Float[AnyArray, " stream"] | None = None
 
 
 def attention_weights(
