@@ -28,7 +28,7 @@ TORCH_LINES = (
 
 
 def read_npz(path: Path, wanted: Wanted) -> Arrays:
-    """The arrays of an .npz."""
+    """Return the arrays of an .npz."""
     content = _load(path)
     if isinstance(content, np.ndarray):
         fault = f"{path} is an .npy file by its content; rename it, and pass y with targets=y.npy."
@@ -58,7 +58,7 @@ def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
 
 
 def read_pt(path: Path, wanted: Wanted) -> Arrays:
-    """A dictionary with x and y, or a pair (x, y), that `torch.save` wrote; only plain tensors are loaded."""
+    """Read a dictionary with x and y, or a pair (x, y), that `torch.save` wrote; only plain tensors are loaded."""
     try:
         import torch
     except ImportError as error:
@@ -81,7 +81,7 @@ def read_pt(path: Path, wanted: Wanted) -> Arrays:
 
 
 def _plain(path: Path, name: str, value: Any, torch: Any) -> Any:
-    """A tensor as an array, and a list of tensors as a list of arrays."""
+    """Return a tensor as an array, and a list of tensors as a list of arrays."""
     if not isinstance(value, torch.Tensor):
         return [_plain(path, name, part, torch) for part in value] if isinstance(value, list | tuple) else value
     require_fits(path, value.numel() * value.element_size())  # one number may stand for all of them
@@ -93,14 +93,14 @@ def _plain(path: Path, name: str, value: Any, torch: Any) -> Any:
 
 
 def read_safetensors(path: Path, wanted: Wanted) -> Arrays:
-    """The tensors of a .safetensors file."""
+    """Return the tensors of a .safetensors file."""
     from safetensors.numpy import load
 
     return Arrays(load(read_limited(path, TENSOR_FACTOR)))
 
 
 def read_json(path: Path, wanted: Wanted) -> Arrays:
-    """A list of examples, or one object with all of x and y."""
+    """Read a list of examples, or one object with all of x and y."""
     content: Any = json.loads(read_limited(path).decode("utf-8-sig"))
     if isinstance(content, dict):
         return Arrays(content)
@@ -109,7 +109,7 @@ def read_json(path: Path, wanted: Wanted) -> Arrays:
 
 
 def read_json_lines(path: Path, wanted: Wanted) -> Arrays:
-    """One example per line, an object with x and y."""
+    """Read one example per line, an object with x and y."""
     return _of_examples(path, [(f"line {line}", record) for line, record in numbered_records(path, kept=True)])
 
 
@@ -123,7 +123,7 @@ def _of_examples(path: Path, examples: list[tuple[str, Any]]) -> Arrays:
 
 
 def holds_examples(path: Path) -> bool:
-    """Whether a file of JSON lines holds examples, by the keys of its first line; otherwise it holds passages.
+    """Return whether a file of JSON lines holds examples, by the keys of its first line; otherwise it holds passages.
 
     Raises:
         InputError: The first line is no JSON object, or has the keys of neither.

@@ -47,13 +47,13 @@ class LoadedExamples:
 
 
 def ending(path: Path) -> str:
-    """The ending of a file's name in lower case, with .gz where the file is packed."""
+    """Return the ending of a file's name in lower case, with .gz where the file is packed."""
     name = path.name.lower()
     return Path(name.removesuffix(".gz")).suffix + (".gz" if name.endswith(".gz") else "")
 
 
 def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
-    """A refusal, and lines of Python that convert the file at `path`."""
+    """Return a refusal, and lines of Python that convert the file at `path`."""
     stem = path.with_name(path.name.split(".")[0] or "data")
     code = "\n".join(f"    {line}" for line in lines)
     names = {"{path}": path, "{stem}": stem, "{npz}": f"{stem}.npz", "{csv}": f"{stem}.csv", "{pt}": f"{stem}_xy.pt"}
@@ -63,7 +63,7 @@ def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
 
 
 def assemble_examples(path: Path, arrays: Arrays) -> LoadedExamples:
-    """The examples of a file, from its arrays.
+    """Return the examples of a file, from its arrays.
 
     Raises:
         InputError: An array is missing or unknown, or training and validation, x and y, or x and mask do not match.
@@ -84,7 +84,7 @@ def assemble_examples(path: Path, arrays: Arrays) -> LoadedExamples:
 
 
 def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
-    """The examples of these arrays; a refusal names no file yet."""
+    """Return the examples of these arrays; a refusal names no file yet."""
     train = _part(named, "")
     later = [name for name in NAMES if name.endswith("_validation") and name in named]
     if not later:
@@ -104,7 +104,7 @@ def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
 
 
 def _part(named: Mapping[str, Any], ending: str) -> LoadedExamples:
-    """The training examples, or with an ending the validation examples."""
+    """Return the training examples, or with an ending the validation examples."""
     x, y = (as_array(named[name + ending], name + ending) for name in ("x", "y"))
     for name, array in (("x", x), ("y", y)):
         require(array.ndim > 0, f"{name}{ending} must be one {name} per example, got a single value.", what=name)
@@ -115,7 +115,7 @@ def _part(named: Mapping[str, Any], ending: str) -> LoadedExamples:
 
 
 def _mask(x: np.ndarray, mask: Any, lengths: Any, ending: str) -> Bool[np.ndarray, "examples length"] | None:
-    """Which tokens are there, from a mask or from the number of tokens per example."""
+    """Return which tokens are there, from a mask or from the number of tokens per example."""
     if mask is None and lengths is None:
         return None
     require(

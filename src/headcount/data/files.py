@@ -69,7 +69,7 @@ SPECIAL = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISCHR: "a d
 
 
 def are_examples(path: Path) -> bool:
-    """Whether `path` is for `read_examples`, by its ending: to be read, or refused with how to convert it.
+    """Return whether `path` is for `read_examples`, by its ending: to be read, or refused with how to convert it.
 
     Raises:
         InputError: It is a file of JSON lines that cannot be read.
@@ -85,7 +85,7 @@ def are_examples(path: Path) -> bool:
 def read_examples(
     path: Path | str, *, targets: str | Path | None = None, sequence: str | None = None, per_token: bool = False
 ) -> LoadedExamples:
-    """The examples in a file, or in a folder that Hugging Face's `save_to_disk` wrote.
+    """Return the examples in a file, or in a folder that Hugging Face's `save_to_disk` wrote.
 
     Args:
         path: The file. `FORMATS` lists the endings.
@@ -143,7 +143,7 @@ def _refuse_options(path: Path, wanted: Wanted, form: Format) -> None:
 
 
 def not_read(path: Path) -> InputError:
-    """The refusal of a file that is not read: a sentence, and the lines that convert it."""
+    """Return the refusal of a file that is not read: a sentence, and the lines that convert it."""
     kind = ending(path)
     lines = CONVERSIONS.get(SAME.get(kind, kind), CONVERSIONS[""])
     what = f"{kind} files are" if kind else "a file without an ending is"

@@ -109,7 +109,7 @@ def reason(error: Exception) -> str:
 
 
 def visible_entries(folder: Path) -> list[Path]:
-    """What is in `folder`, sorted by name, without hidden and system files."""
+    """List what is in `folder`, sorted by name, without hidden and system files."""
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     except OSError as error:
@@ -122,7 +122,7 @@ def _is_image(path: Path) -> bool:
 
 
 def _split(path: Path) -> tuple[Path, Path | None]:
-    """The folders of training and of validation classes. A folder `train` with images in it is a class."""
+    """Return the folders of training and of validation classes. A folder `train` with images in it is a class."""
     folders = set(_classes(path))
     if "train" not in folders or not _classes(path / "train"):
         return path, None
@@ -150,7 +150,7 @@ def _classes(folder: Path) -> tuple[str, ...]:
 
 
 def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
-    """Every image file with its class."""
+    """Return every image file with its class."""
     files = []
     for name in classes:
         entries = visible_entries(folder / name)
@@ -165,7 +165,7 @@ def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
 
 
 def _read_all(files: list[Path], side: int | None) -> UInt8[np.ndarray, "images side side 3"]:
-    """The images of `files`, in their order, read one by one into one array."""
+    """Return the images of `files`, in their order, read one by one into one array."""
     read = _read_each(files, side)
     first = next(read)
     require_fits(f"{len(files):,} images of {_size(first)} pixels", len(files) * first.nbytes)
@@ -203,7 +203,7 @@ def _read_each(files: list[Path], side: int | None) -> Iterator[UInt8[np.ndarray
 
 
 def open_image(file: Path) -> Image.Image:
-    """The image in RGB, turned upright; of an animation, the first frame."""
+    """Return the image in RGB, turned upright; of an animation, the first frame."""
     try:
         with warnings.catch_warnings(), Image.open(file) as opened:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # we have our own limit

@@ -18,7 +18,7 @@ def bad_line(path: Path, line: int, fault: str, fix: str = "correct or remove th
 
 
 def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file, numbered from 1, with their ends.
+    """Return the lines of a UTF-8 file, numbered from 1, with their ends.
 
     Raises:
         InputError: The file is damaged or not UTF-8, a line is longer than `HEADCOUNT_MAX_LINE_MB`, or, where what is
@@ -47,14 +47,14 @@ def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
 
 
 def numbered_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file that are not blank, numbered from 1, without line ends; see `raw_lines`."""
+    """Return the lines of a UTF-8 file that are not blank, numbered from 1, without line ends; see `raw_lines`."""
     for number, text in raw_lines(path, kept=kept):
         if text.strip():
             yield number, text.rstrip("\r\n")
 
 
 def numbered_records(path: Path, *, kept: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file with one per line; see `raw_lines`."""
+    """Return the JSON objects of a file with one per line; see `raw_lines`."""
     for number, text in numbered_lines(path, kept=kept):
         try:
             record = json.loads(text)
@@ -66,5 +66,5 @@ def numbered_records(path: Path, *, kept: bool = False) -> Iterator[tuple[int, d
 
 
 def type_name(value: Any) -> str:
-    """What a message calls the type of a value."""
+    """Name the type of a value, for a message."""
     return "nothing" if value is None else type(value).__name__

@@ -29,7 +29,7 @@ MAX_WHOLE = 2**53
 
 
 def read_text_table(path: Path, wanted: Wanted) -> Arrays:
-    """The examples of a .csv or .tsv."""
+    """Return the examples of a .csv or .tsv."""
     rows = _rows(path)
     line, header = next(rows, (0, []))
     require(line > 0, f"{path} is empty; write a line of column names, then one row per line.")
@@ -51,7 +51,7 @@ def read_text_table(path: Path, wanted: Wanted) -> Arrays:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of cells with their line; the delimiter is the one that the header has most often."""
+    """Return the rows of cells with their line; the delimiter is the one that the header has most often."""
     current = 0
 
     def texts() -> Iterator[str]:
@@ -142,7 +142,7 @@ class TextColumn:
         self.size += numbers.nbytes
 
     def values(self) -> np.ndarray:
-        """All cells that were taken: whole numbers, numbers, or text as objects."""
+        """Return all cells that were taken: whole numbers, numbers, or text as objects."""
         if self._is_words:
             return np.array(self._texts, object)
         numbers = np.concatenate(self._numbers)
@@ -158,7 +158,7 @@ class TextColumn:
 
 
 def number(cell: str) -> float | None:
-    """The number in a cell, None if it is text."""
+    """Return the number in a cell, None if it is text."""
     try:
         return None if "_" in cell else float(cell)  # 1_000 is a number to Python alone
     except ValueError:

@@ -42,7 +42,7 @@ def _largest_alone(scores: Scores, spec: "AbstractAttentionSpec", axis: int) -> 
 
 
 def _softmax_of_largest(scores: Scores, spec: "AbstractAttentionSpec", axis: int) -> Scores:
-    """A softmax over the `top_k` largest scores; of equal scores, over those of earlier places."""
+    """Return a softmax over the `top_k` largest scores; of equal scores, over those of earlier places."""
     assert spec.top_k is not None
     size = scores.shape[axis]
     if spec.top_k < size:
@@ -185,17 +185,17 @@ ATTENTION_FIELDS = tuple(each.name for each in fields(AbstractAttentionSpec))
 
 
 def hide_unread(scores: Scores, spec: AbstractAttentionSpec, unread: Mask) -> Scores:
-    """The scores with those of unread keys replaced, so that their weights are exactly 0."""
+    """Return the scores with those of unread keys replaced, so that their weights are exactly 0."""
     return scores if unread is None else jnp.where(unread, spec.reading.unread, scores)
 
 
 def weights_of_scores(scores: Scores, spec: AbstractAttentionSpec, *, axis: int, unread: Mask = None) -> Scores:
-    """How much of every key is read, from scores along an axis."""
+    """Make weights of the scores along an axis: how much of every key is read."""
     return spec.reading.weights(hide_unread(scores, spec, unread), spec, axis)
 
 
 def share_groups(per_group: Any, heads: int, *, blocks: int = 1) -> Any:
-    """What every head reads, from what every group has along the first axis; itself where each head has its own.
+    """Give every head what its group has along the first axis; the same array where each head has its own.
 
     Head i reads group i mod g. Practice numbers heads the other way, i // (heads / g), which is the same model with its
     heads in another order; in this order, adding heads leaves the groups of the others as they are. With several blocks
@@ -211,12 +211,12 @@ def share_groups(per_group: Any, heads: int, *, blocks: int = 1) -> Any:
 
 
 def places_of(absent: Bool[AnyArray, " places"] | None, count: int) -> Int[AnyArray, " places"]:
-    """The place of every token among those that are there; of an absent one, that of the token before it."""
+    """Return the place of every token among those that are there; of an absent one, that of the token before it."""
     return jnp.arange(count) if absent is None else jnp.maximum(jnp.cumsum(~absent) - 1, 0)
 
 
 def unread_keys(spec: AbstractAttentionSpec, absent: Any, queries: Any, keys: Any, after: Any = 0) -> Any:
-    """The keys that queries at these places do not read; `absent`, or None, where all queries read the same.
+    """Return the keys that queries at these places do not read; `absent`, or None, where all queries read the same.
 
     `after` is 1 for a query that comes after the tokens and is none of them. Arrays may be PyTorch's.
     """

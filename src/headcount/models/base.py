@@ -114,7 +114,7 @@ class AbstractSpec(ABC):
 
     @abstractmethod
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        """The number of trained numbers."""
+        """Return the number of trained numbers."""
 
     @abstractmethod
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
@@ -125,11 +125,11 @@ class AbstractSpec(ABC):
 
     @abstractmethod
     def activations(self, *, length: int, dim: int) -> int:
-        """Numbers that one sequence keeps for its gradient, roughly."""
+        """Estimate how many numbers one sequence keeps for its gradient."""
 
     @abstractmethod
     def with_rank(self, rank: int) -> Self:
-        """The same spec with another rank, and with it whatever is tied to the rank."""
+        """Return the same spec with another rank, and with it whatever is tied to the rank."""
 
     @abstractmethod
     def sizes(self, arrays: Arrays) -> dict[str, int]:
@@ -139,7 +139,7 @@ class AbstractSpec(ABC):
         """
 
     def padded(self) -> Self:
-        """The spec that a program is compiled for: itself, or one of more heads that several head counts share.
+        """Return the spec that a program is compiled for: itself, or one of more heads that several head counts share.
 
         It depends on this spec alone and not on others of the sweep, so that a cell's numbers do not depend on them.
         """
@@ -162,7 +162,7 @@ class AbstractModel(eqx.Module):
 
     @abstractmethod
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target | TokenTargets:
-        """The answer for one sequence: one target, or one per token where the spec is answered at tokens.
+        """Return the answer for one sequence: one target, or one per token where the spec is answered at tokens.
 
         Where the spec looks token ids up, `tokens` may be (length,) ids. Where it takes NaN tokens for absent ones, a
         shorter sequence than the model was trained on is one with absent tokens.
@@ -177,7 +177,7 @@ class AbstractModel(eqx.Module):
         *,
         backend: Backend = "reference",
     ) -> Float[AnyArray, "examples *places outputs"]:
-        """The answers to a batch of sequences, each with its key where keys are given.
+        """Return the answers to a batch of sequences, each with its key where keys are given.
 
         `backend` "fused" may only be asked for where its kernels are loaded; a model that has no use for them
         (`spec.pools`) answers as the reference does.
@@ -194,7 +194,7 @@ class AbstractModel(eqx.Module):
         return self
 
     def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
-        """The model with its scales set from some training tokens, before training begins."""
+        """Return the model with its scales set from some training tokens, before training begins."""
         return self
 
     def in_raw_units(
@@ -208,11 +208,11 @@ class AbstractModel(eqx.Module):
         return self
 
     def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> "HeadRemoval":
-        """What the model would be with fewer heads, judged on some training tokens; see `spec.removes_heads`."""
+        """Prepare the model to lose heads, judged on some training tokens; see `spec.removes_heads`."""
         raise InputError(f"models of {self.spec} cannot lose a head and stay of their kind.")
 
     def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
-        """How much of every token each head reads for the answer, layer after layer; of an absent token nothing.
+        """Return how much of every token each head reads for the answer, layer by layer; of an absent token 0.
 
         What answers is the class token, the query, or where every token answers the first. A head's weights sum to 1,
         less what the class token reads of itself. A sequence that is filled up has weights for what was added, too.
@@ -229,12 +229,12 @@ class AbstractModel(eqx.Module):
         raise InputError(f"models of kind {self.spec.kind} do not say what their heads read.")
 
     def to_arrays(self) -> Arrays:
-        """Every array of the model by its path, such as `attention.0.query`."""
+        """Return every array of the model by its path, such as `attention.0.query`."""
         leaves, _ = jax.tree_util.tree_flatten_with_path(self)
         return {_name(path): np.asarray(leaf) for path, leaf in leaves}
 
     def to_torch(self) -> "torch.nn.Module":
-        """The model as a plain PyTorch module in evaluation mode, with the parameter names of `to_arrays`.
+        """Return the model as a plain PyTorch module in evaluation mode, with the parameter names of `to_arrays`.
 
         It takes float32 tokens of shape (length, dim) or (batch, length, dim) and answers as the model does, to
         rounding. Nothing is dropped. Raises `InputError` where PyTorch is not installed, or the kind has no module.
@@ -250,7 +250,7 @@ class AbstractModel(eqx.Module):
 
 @functools.cache
 def _declared_types(spec: type[AbstractSpec]) -> dict[str, Any]:
-    """The types of a spec's fields."""
+    """Return the types of a spec's fields."""
     hints = get_type_hints(spec)
     return {field.name: hints[field.name] for field in dataclasses.fields(spec)}  # pyright: ignore[reportArgumentType]
 
@@ -273,7 +273,7 @@ def register(spec_class: SpecClass) -> SpecClass:
 
 
 def spec_from_dict(content: dict[str, Any]) -> AbstractSpec:
-    """The spec whose `as_dict()` is `content`. Raises `InputError` for an unknown kind, field or value."""
+    """Return the spec whose `as_dict()` is `content`. Raises `InputError` for an unknown kind, field or value."""
     kind = content.get("kind")
     if kind not in KINDS:
         known = ", ".join(sorted(KINDS))
@@ -286,7 +286,7 @@ def spec_from_dict(content: dict[str, Any]) -> AbstractSpec:
 
 
 def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
-    """The model of that spec with these arrays; `from_arrays(spec, model.to_arrays())` is `model`.
+    """Return the model of that spec with these arrays; `from_arrays(spec, model.to_arrays())` is `model`.
 
     Raises `InputError` where an array is missing, surplus or of another shape than the spec says.
     """
@@ -308,7 +308,7 @@ def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
 
 
 def axis_size(arrays: Arrays, name: str, axis: int) -> int:
-    """The size of one axis of the array `name`. Raises `InputError` where there is no such array or axis."""
+    """Return the size of one axis of the array `name`. Raises `InputError` where there is no such array or axis."""
     require(name in arrays, f"the arrays of this model must include {name}, got {', '.join(sorted(arrays))}.")
     shape = arrays[name].shape
     require(axis < len(shape), f"{name} must have at least {axis + 1} axes, got shape {shape}.")
@@ -364,5 +364,5 @@ def _read_ids(tokens: Any, spec: AbstractSpec) -> Any:
 
 
 def absent_tokens(tokens: Tokens) -> Bool[AnyArray, " length"]:
-    """Which tokens are absent: all NaN."""
+    """Return which tokens are absent: all NaN."""
     return jnp.all(jnp.isnan(tokens), axis=-1)

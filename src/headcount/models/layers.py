@@ -27,14 +27,14 @@ class Linear(eqx.Module):
         return self.weight @ x + self.bias
 
     def of_raw_tokens(self, mean: Float[AnyArray, " dim"], scale: Float[AnyArray, " dim"]) -> "Linear":
-        """The same map of tokens before they were standardised; columns behind theirs stay."""
+        """Return the same map of tokens before they were standardised; columns behind theirs stay."""
         dim = mean.shape[0]
         content = self.weight[:, :dim] / scale
         xp = self.weight.__array_namespace__()
         return Linear(xp.concat([content, self.weight[:, dim:]], axis=1), self.bias - content @ mean)
 
     def to_raw_targets(self, mean: Float[AnyArray, " after"], scale: Float[AnyArray, " after"]) -> "Linear":
-        """The same map to targets before they were standardised."""
+        """Return the same map to targets before they were standardised."""
         return Linear(self.weight * scale[:, None], self.bias * scale + mean)
 
 
@@ -52,19 +52,19 @@ def unit_norm(vectors: Float[AnyArray, "*stack width"]) -> Float[AnyArray, "*sta
 def looked_up(
     table: Float[AnyArray, "numbers ids"], tokens: Float[AnyArray, "length 1"]
 ) -> Float[AnyArray, "length numbers"]:
-    """The column of the table for every id: the product of the table with tokens of one 1 and zeros."""
+    """Return the column of the table for every id: the product of the table with tokens of one 1 and zeros."""
     return jnp.asarray(table).T[tokens[:, 0].astype(jnp.int32)]
 
 
 def with_zeros(array: AnyArray, *, axis: int, place: int) -> AnyArray:
-    """The array with zeros at one place of an axis; NumPy stays NumPy."""
+    """Return the array with zeros at one place of an axis; NumPy stays NumPy."""
     xp = array.__array_namespace__()
     chosen = (xp.arange(array.shape[axis]) == place).reshape([-1 if i == axis else 1 for i in range(array.ndim)])
     return xp.where(chosen, xp.zeros_like(array), array)
 
 
 def draw_uniform(seed: int, *names: str | int, shape: tuple[int, ...], fan_in: int) -> Any:
-    """Weights as PyTorch draws those of a linear layer: uniform within 1/sqrt(fan-in)."""
+    """Draw weights as PyTorch draws those of a linear layer: uniform within 1/sqrt(fan-in)."""
     drawn = named_generator(seed, "initial weights", *names).uniform(-1, 1, shape)
     return (drawn * fan_in**-0.5).astype(np.float32)
 
@@ -74,7 +74,7 @@ def draw_normal(seed: int, name: str, *, shape: tuple[int, ...], scale: float) -
 
 
 def draw_linear(seed: int, *names: str | int, before: int, after: int, fan_in: int | None = None) -> Linear:
-    """A linear layer. Of a table of ids one column is read at a time: its `fan_in` is that of a single weight."""
+    """Draw a linear layer. Of a table of ids one column is read at a time: its `fan_in` is that of one weight."""
     fan_in = fan_in or before
     return Linear(
         draw_uniform(seed, *names, "weight", shape=(after, before), fan_in=fan_in),

@@ -22,7 +22,7 @@ from .layers import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 
 
 def torch_module(model: AbstractModel) -> nn.Module:
-    """The model as a module in evaluation mode. Raises `InputError` for a kind that has none."""
+    """Return the model as a module in evaluation mode. Raises `InputError` for a kind that has none."""
     if model.spec.kind not in ANSWERS:
         raise InputError(f"models of kind {model.spec.kind} have no PyTorch module.")
     return ModelModule(model).eval()
@@ -54,7 +54,7 @@ class ModelModule(Group):
     """Answers as the model does; see `AbstractModel.to_torch`."""
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """The answers to tokens (length, dim), or to a batch of them (batch, length, dim).
+        """Return the answers to tokens (length, dim), or to a batch of them (batch, length, dim).
 
         Of shape (outputs,) per sequence, or (length, outputs) where the spec is answered at tokens. Of token ids dim is
         1, and one sequence may be (length,).
@@ -76,7 +76,7 @@ def _filled_up(tokens: Tensor, spec: AbstractSpec, length: int | None) -> Tensor
 
 
 def _without_absent(tokens: Tensor, spec: Any) -> tuple[Tensor, Tensor | None]:
-    """Tokens that can be computed with, and which of them are absent; None where all are there."""
+    """Return tokens that can be computed with, and which of them are absent; None where all are there."""
     if not spec.masks_padding:
         return tokens, None
     absent = tokens.isnan().all(-1) if spec.masks_nan else (tokens == 0).all(-1)
@@ -88,14 +88,14 @@ def _linear(layer: Group, x: Tensor) -> Tensor:
 
 
 def _looked_up(weight: Tensor, tokens: Tensor, spec: AbstractSpec) -> Tensor:
-    """The product of a first layer with tokens, whose ids are looked up; surplus columns are for positions."""
+    """Return the product of a first layer with tokens, whose ids are looked up; surplus columns are for positions."""
     if spec.vocabulary:
         return functional.embedding(tokens[..., 0].long(), weight[:, : spec.vocabulary].T)
     return tokens @ weight[:, : tokens.shape[-1]].T
 
 
 def _coded(module: ModelModule, first: Group, tokens: Tensor, *, concatenated: bool) -> Tensor:
-    """The first layer of every token, with its concatenated position code."""
+    """Return the first layer of every token, with its concatenated position code."""
     content = _looked_up(first.weight, tokens, module.spec) + first.bias
     if not concatenated:
         return content
@@ -149,7 +149,7 @@ WEIGHTS: dict[str, Callable[..., Tensor]] = {
 
 
 def _shared(per_group: Tensor, heads: int, blocks: int = 1) -> Tensor:
-    """What every head reads, from what every group has along the second axis: see `attention.share_groups`."""
+    """Give every head what its group has along the second axis; see `attention.share_groups`."""
     batch, groups, *shape = per_group.shape
     shared = per_group.reshape(batch, blocks, 1, groups // blocks, *shape)
     return shared.expand(-1, -1, heads // groups, *shared.shape[3:]).reshape(batch, heads, *shape)
@@ -164,7 +164,7 @@ def _read(
     scale: float,
     blocks: int = 1,
 ) -> Tensor:
-    """What every head carries to every query of the stream, (batch, heads, queries, head_dim)."""
+    """Return what every head carries to every query of the stream, (batch, heads, queries, head_dim)."""
     asked = torch.einsum("bqw,hnw->bhqn", stream, heads.query)
     keys = torch.einsum("btw,hnw->bhtn", tokens, heads.key)
     values = torch.einsum("btw,hnw->bhtn", tokens, heads.value)
@@ -175,7 +175,7 @@ def _read(
 
 
 def _places_of(absent: Tensor | None, tokens: Tensor) -> Tensor:
-    """The place of every token of (batch, places, width) among those that are there, (batch, places)."""
+    """Return the place of every token of (batch, places, width) among those that are there, (batch, places)."""
     if absent is None:
         return torch.arange(tokens.shape[1], device=tokens.device).expand(len(tokens), -1)
     return ((~absent).long().cumsum(-1) - 1).clamp(min=0)
@@ -319,7 +319,7 @@ def _convolution(module: ModelModule, tokens: Tensor, first: Tensor, absent: Ten
 
 
 def _pooled(features: Tensor, absent: Tensor, pool: str) -> Tensor:
-    """The maximum, the mean, or both one after the other, over the tokens that are there."""
+    """Return the maximum, the mean, or both one after the other, over the tokens that are there."""
     gone = absent[..., None]
     largest = features.masked_fill(gone, -torch.inf).amax(dim=1)
     mean = features.masked_fill(gone, 0.0).sum(dim=1) / (~gone).sum(dim=1)

@@ -36,7 +36,7 @@ class Sequences(NamedTuple):
 
 
 def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> Sequences:
-    """The sequences of a user; see `ArrayTask` for what they may be. Raises `InputError` for anything else."""
+    """Return the sequences of a user; see `ArrayTask` for what they may be. Raises `InputError` for anything else."""
     array, notes = as_array(x, "x"), []
     require(0 not in array.shape, f"x of shape {array.shape} must not be empty.")  # its other sizes may be any
     if array.dtype == object and array.size and isinstance(array.flat[0], np.ndarray):
@@ -136,7 +136,7 @@ def _read_ids(
 def finite(
     array: np.ndarray, name: str, there: Bool[np.ndarray, "examples length"] | None = None
 ) -> Float[np.ndarray, "..."]:
-    """Numbers as float32; `InputError` unless those that are there are finite."""
+    """Convert numbers to float32; raise `InputError` unless those that are there are finite."""
     with np.errstate(over="ignore"):  # what overflows float32 becomes infinite and is refused below
         array = array.astype(np.float32)
     real = array if there is None else array[there]
@@ -159,7 +159,7 @@ class Targets(NamedTuple):
 
 
 def read_targets(y: Any, *, labels: bool | None, answered_at: AnsweredAt) -> Targets:
-    """The targets of a user; see `ArrayTask` for what they may be. Raises `InputError` for anything else."""
+    """Return the targets of a user; see `ArrayTask` for what they may be. Raises `InputError` for anything else."""
     array = as_array(y, "y")
     if array.ndim == 2 and array.shape[1] == 1 and answered_at != "tokens" and (labels or _is_labels(array[:, 0])):
         array = array[:, 0]
@@ -181,7 +181,7 @@ def read_targets(y: Any, *, labels: bool | None, answered_at: AnsweredAt) -> Tar
 
 
 def _numbers(array: np.ndarray, answered_at: AnsweredAt) -> Float[np.ndarray, "examples *places outputs"]:
-    """The targets of a regression."""
+    """Return the targets of a regression."""
     is_words = array.dtype.kind in "UT"
     needed = "of shape (examples,), one class label per example"
     require(not is_words or array.ndim == 1, what="y", given=array.shape, needed=needed)
@@ -217,7 +217,7 @@ def _is_labels(array: np.ndarray) -> bool:
 
 
 def _class_indices(array: np.ndarray) -> tuple[Int[np.ndarray, " examples"], tuple[Label, ...]]:
-    """The place of each label among the classes, and the classes: the distinct labels, sorted."""
+    """Return the place of each label among the classes, and the classes: the distinct labels, sorted."""
     require(array.ndim == 1, what="y", given=array.shape, needed="of shape (examples,), one class label per example")
     array = array.astype(str) if array.dtype.kind == "T" else array
     if array.dtype.kind == "f":
@@ -251,7 +251,7 @@ def _about_classes(array: np.ndarray, classes: Sequence[Label], asked: bool) -> 
 
 
 def _about_numbers(array: np.ndarray) -> tuple[str, ...]:
-    """A hint where targets of a regression could be classes."""
+    """Return a hint where targets of a regression could be classes."""
     if (
         array.ndim == 2
         and array.shape[1] > 1

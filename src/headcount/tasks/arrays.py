@@ -211,11 +211,11 @@ class ArrayTask(GeneratedTask):
         return self.held_out is None
 
     def sample(self, key: Key) -> Tokens:
-        """A stored sequence, drawn at random."""
+        """Draw one of the stored sequences."""
         return jnp.asarray(self._shortened()[0])[jr.randint(key, (), 0, len(self.x))]
 
     def target(self, tokens: Tokens) -> Target | TokenTargets | Int[AnyArray, ""]:
-        """The stored target of the stored sequence nearest to `tokens`; exact for sequences of the data.
+        """Return the stored target of the stored sequence nearest to `tokens`; exact for sequences of the data.
 
         A label is given by its place in `classes`.
         """
@@ -261,7 +261,7 @@ class ArrayTask(GeneratedTask):
         return content | ({"vocabulary": self.vocabulary} if self.vocabulary else {})
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        """The stored examples, split by `seed`."""
+        """Return the stored examples, split by `seed`."""
         if self.held_out is None:
             order = np.asarray(jr.permutation(named_key(seed, "validation split"), len(self.x)))
             held_out = round(self.validation_fraction * len(self.x))
@@ -272,7 +272,7 @@ class ArrayTask(GeneratedTask):
         return Split(Examples(x[train], y[train]), Examples(x[validation], y[validation]))
 
     def _shortened(self) -> tuple[Float[AnyArray, "examples length dim"], AnyArray]:
-        """Tokens and targets at this task's length."""
+        """Return tokens and targets at this task's length."""
         x, y, stored, asks = self.x, self.y, self.x.shape[1], self.answered_at == "query"
         if self.length == stored:
             return x, y
@@ -345,7 +345,7 @@ def _require_match(sequences: Sequences, targets: Targets, name: str, answered_a
 
 
 def ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.ndarray, "examples length dim"]:
-    """The sequences moved so that each ends at the last place."""
+    """Return the sequences moved so that each ends at the last place."""
     length = x.shape[1]
     behind = np.argmax(~np.all(np.isnan(x), axis=-1)[:, ::-1], axis=1)  # absent tokens after the last
     places = (np.arange(length) - behind[:, None]) % length
@@ -355,7 +355,7 @@ def ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.nda
 def kept_places(
     absent: Bool[AnyArray, "examples longest"], length: int, shorter: ShorterRule, asks: bool
 ) -> Int[AnyArray, "examples length"]:
-    """Where the tokens of the shortened sequences come from, -1 for none.
+    """Return where the tokens of the shortened sequences come from, -1 for none.
 
     They are placed at the end where the last one is the query, else at the start.
     """

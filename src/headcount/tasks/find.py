@@ -47,7 +47,7 @@ DATA_OPTIONS = merged(FILE_OPTIONS, IMAGE_OPTIONS, *(each.data_options for each 
 
 
 def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, **options: Any) -> AbstractTask:
-    """The task that `reference` names.
+    """Return the task that `reference` names.
 
     Args:
         reference: One of:
@@ -88,7 +88,7 @@ def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, *
 
 
 def planned_task(reference: str, **options: Any) -> AbstractTask:
-    """The task that `reference` names, to plan with: what takes long, such as mining negatives, is left out."""
+    """Return the task that `reference` names, to plan with: what takes long, such as mining negatives, is left out."""
     return _found(reference, options, cache=None, planned=True)
 
 
@@ -115,7 +115,7 @@ def _found(reference: str, options: dict[str, Any], *, cache: Path | None, plann
 
 
 def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
-    """The task of the examples in a file; a refusal names the file."""
+    """Return the task of the examples in a file; a refusal names the file."""
     require_known_options(str(path), options, FILE_OPTIONS)
     of_array = {name: value for name, value in options.items() if name not in ("targets", "sequence")}
     loaded = read_examples(
@@ -140,12 +140,12 @@ def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
 
 
 def _name(path: Path) -> str:
-    """A file's name without its ending, and without that of what is packed in it."""
+    """Return a file's name without its ending, and without that of what is packed in it."""
     return path.name if path.is_dir() else Path(path.name.removesuffix(".gz")).stem
 
 
 def _images(path: Path, options: dict[str, Any]) -> ImageTask:
-    """The task of the images in a folder."""
+    """Return the task of the images in a folder."""
     results = f"{path} is a results folder; `headcount show {path}` shows it."
     require(not (path / FILE_NAME).exists(), results, what="task", given=str(path))
     _require_images(path)
@@ -173,7 +173,7 @@ def task_of_spec(
     embeddings: Path | None = None,
     cache: Path | None = None,
 ) -> AbstractTask:
-    """The task whose stored spec this is: a preset, or the one that `reference` names.
+    """Return the task whose stored spec this is: a preset, or the one that `reference` names.
 
     Args:
         spec: The spec, as it was stored.
@@ -244,7 +244,7 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
 
 
 def _tasks_in(module: Any) -> list[str]:
-    """The tasks of a module, and the functions that are defined there; what it imports is neither."""
+    """Return the tasks of a module, and the functions that are defined there; what it imports is neither."""
     return [
         name
         for name, value in vars(module).items()

@@ -45,7 +45,7 @@ class TracedProgram(NamedTuple):
 def program_of(
     function: Callable[..., Any], shape: tuple[int, ...], *, name: str = "function", afresh: bool = True
 ) -> TracedProgram:
-    """The program of a function of one float32 array of this shape.
+    """Return the program of a function of one float32 array of this shape.
 
     JAX traces the body of a loop and a jitted function once, whatever variables they read. `afresh`: trace them now.
 
@@ -85,7 +85,7 @@ def code_of(name: str, *functions: tuple[Callable[..., Any], Sequence[tuple[int,
 
 
 def probe_of(task: Any, functions: Any, *, is_named: bool) -> str:
-    """The program of a task's target at its length; empty where the task `is_named` by options of its own.
+    """Return the program of a task's target at its length; empty where the task `is_named` by options of its own.
 
     What JAX has kept of the functions is forgotten if they are other programs now.
 
@@ -130,7 +130,7 @@ def _closed(closed: ClosedJaxpr, unseen: list[str]) -> Iterator[str]:
 
 
 def _operations(jaxpr: Jaxpr, unseen: list[str]) -> Iterator[str]:
-    """The operations in order; a variable is the number of those before it."""
+    """Return the operations in order; a variable is the number of those before it."""
     numbers: dict[Any, int] = {}
 
     def bound(variables: Any) -> str:
@@ -164,7 +164,7 @@ def _operations(jaxpr: Jaxpr, unseen: list[str]) -> Iterator[str]:
 
 
 def _value(value: Any, unseen: list[str]) -> Iterator[str]:
-    """A parameter or a constant as text."""
+    """Write a parameter or a constant as text."""
     kind = type(value)
     if isinstance(value, ClosedJaxpr):
         yield from _closed(value, unseen)

@@ -153,7 +153,7 @@ class ImageTask(LabelledTask):
         return Split(*(Examples(self.stored(part), labels[part]) for part in parts))
 
     def stored(self, indices: Int[np.ndarray, " images"]) -> Stored:
-        """The images of these indices, with their places where those are fixed."""
+        """Return the images of these indices, with their places where those are fixed."""
         images: Any = self.images[indices]
         if not self.fixed_places:
             return images

@@ -28,12 +28,12 @@ from .spec import ClassTokenSpec
 
 
 def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
-    """The answer for one sequence."""
+    """Return the answer for one sequence."""
     return read_out(model, class_output(model, tokens))
 
 
 def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
-    """The class token after the last attention layer, which the readout sees as it is, or normed."""
+    """Return the class token after the last attention layer, which the readout sees as it is, or normed."""
     if len(model.attention) > 1:
         return _deep_class_output(model, tokens)
     return _attended(model, *_pooled(model, tokens))
@@ -42,7 +42,7 @@ def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray
 def predict_batch(
     model: ClassTokenTransformer, tokens: Float[AnyArray, "examples length dim"], backend: Backend
 ) -> Float[AnyArray, "examples outputs"]:
-    """The answers to a batch, pooled by a back end; for a model that pools (`spec.pools`)."""
+    """Return the answers to a batch, pooled by a back end; for a model that pools (`spec.pools`)."""
     pooled = pool_by(backend)(tokens, *fold(model), masks=model.spec.masks_padding)
     return jax.vmap(lambda *parts: read_out(model, _attended(model, *parts)))(*pooled)
 
@@ -57,7 +57,7 @@ class Folded(NamedTuple):
 
 
 def fold(model: ClassTokenTransformer) -> Folded:
-    """A model of one layer whose scores are products of queries and keys, folded."""
+    """Return a model of one layer whose scores are products of queries and keys, folded."""
     (layer,) = model.attention
     weight, bias = _first_layer(model)
     direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.keys)
@@ -96,7 +96,7 @@ def _pooled(model: ClassTokenTransformer, tokens: Tokens) -> Pooled:
 
 
 def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[Float[AnyArray, "heads tokens"], ...]:
-    """How much of every token each head reads for the class token, layer after layer."""
+    """Return how much of every token each head reads for the class token, layer by layer."""
     if len(model.attention) == 1:
         return (attention_weights(model, tokens).T,)
     tokens, absent = model.without_absent(tokens)
@@ -164,7 +164,7 @@ def read_out(model: ClassTokenTransformer, class_token: Float[AnyArray, " total"
 
 
 def readout_input(model: ClassTokenTransformer, class_token: Float[AnyArray, " total"]) -> Float[AnyArray, " total"]:
-    """What the readout net sees of the class token after the last attention layer."""
+    """Return what the readout net sees of the class token after the last attention layer."""
     return layer_norm(class_token) if model.spec.final_norm else class_token
 
 
@@ -210,7 +210,7 @@ def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[An
 def _entering_layers(
     model: ClassTokenTransformer, tokens: Tokens, absent: Bool[AnyArray, " length"] | None
 ) -> list[tuple[Float[AnyArray, " total"], Float[AnyArray, "length total"]]]:
-    """The class token and the tokens before every layer."""
+    """Return the class token and the tokens before every layer."""
     class_token, embedded = model.class_token, embed(model, tokens)
     entering = [(class_token, embedded)]
     at_class_token = model.unread_at_class_token(len(tokens), absent)

@@ -131,7 +131,7 @@ class ClassTokenTransformer(AbstractModel):
     def unread_at_class_token(
         self, length: int, absent: Bool[AnyArray, " length"] | None
     ) -> Bool[AnyArray, " length"] | None:
-        """Which tokens the class token does not read; None where it reads all. It comes after them."""
+        """Return which tokens the class token does not read; None where it reads all. It comes after them."""
         if self.spec.window is None:
             return absent
         after = jnp.asarray(length) if absent is None else jnp.sum(~absent)
@@ -141,7 +141,7 @@ class ClassTokenTransformer(AbstractModel):
     def unread_at_tokens(
         self, length: int, absent: Bool[AnyArray, " length"] | None
     ) -> Bool[AnyArray, "*length length"] | None:
-        """Which tokens each token does not read; one row where all read the same, None where they read all."""
+        """Return which tokens each token does not read; one row where all read the same, None for none."""
         if self.spec.window is None and not self.spec.causal:
             return absent
         places = places_of(absent, length)
@@ -193,7 +193,7 @@ class ClassTokenTransformer(AbstractModel):
         )
 
     def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
-        """The model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
+        """Return the model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
 
         Averages over T tokens vary by 1/sqrt(T) only: the readout net would start, and often stay, linear.
         """
@@ -273,7 +273,7 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
 
 
 def _resized(array: AnyArray, axis: int, size: int) -> AnyArray:
-    """The array cut, or filled up with zeros, to `size` along one axis."""
+    """Return the array cut, or filled up with zeros, to `size` along one axis."""
     array = array[(slice(None),) * axis + (slice(size),)]
     missing = list(array.shape)
     missing[axis] = size - array.shape[axis]

@@ -138,7 +138,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
         return replace(self, rank=rank)
 
     def padded(self) -> Self:
-        """With the next multiple of four heads where heads are narrow, of fewer where they are wide.
+        """Round up to the next multiple of four heads where heads are narrow, of fewer where they are wide.
 
         Padding wastes arithmetic and saves compiling. With heads of 8 numbers and one layer compiling weighs more; wide
         heads and deep models are costly to pad, and under a fixed total_dim no two head counts could share a program.
@@ -214,7 +214,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
         return nets + attention + total + length * self.position_dim
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        """Of the folded forward pass. The per-batch work (u_i, W_V,i W2) is left out."""
+        """Count those of the folded forward pass. The per-batch work (u_i, W_V,i W2) is left out."""
         heads, total, hidden, compared = self.heads, self.total_dim, self.hidden, self.heads * self.rank
         readout = 2 * hidden * total + 2 * outputs * hidden
         encoder_in = 0 if self.vocabulary else 2 * length * dim * hidden  # a table is looked up

@@ -108,7 +108,7 @@ class AbstractControlSpec(AbstractSpec):
         """Numbers that the readout net reads."""
 
     def with_rank(self, rank: int) -> Self:
-        """The same spec compared with a transformer of another rank."""
+        """Return the same spec compared with a transformer of another rank."""
         return replace(self, rank=rank)
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
@@ -117,7 +117,7 @@ class AbstractControlSpec(AbstractSpec):
         return {"length": length, "dim": dim, "outputs": axis_size(arrays, "readout_out.bias", 0)}
 
     def before(self, dim: int) -> int:
-        """Numbers that a token's first layer multiplies, its position code included."""
+        """Count the numbers that a token's first layer multiplies, its position code included."""
         return (self.vocabulary or dim) + self.code_dim
 
     def shared_parameters(self, *, length: int, outputs: int) -> int:
@@ -125,7 +125,7 @@ class AbstractControlSpec(AbstractSpec):
         return self.hidden * (self.read_dim + 1) + outputs * (self.hidden + 1) + length * self.code_dim
 
     def first_flops(self, *, length: int, dim: int, after: int) -> int:
-        """Of the first layer, which looks ids up; the codes of positions are multiplied once per batch."""
+        """Count those of the first layer, which looks ids up; codes of positions are multiplied once per batch."""
         return 0 if self.vocabulary else 2 * length * dim * after
 
     def readout_flops(self, *, outputs: int) -> int:
@@ -144,7 +144,7 @@ class AbstractControl(AbstractModel):
 
     @abstractmethod
     def reads(self, tokens: Tokens, absent: Bool[AnyArray, " length"]) -> Float[AnyArray, " read"]:
-        """What the readout net reads of a sequence. Absent tokens hold zeros, and must change nothing."""
+        """Return what the readout net reads of a sequence. Absent tokens hold zeros, and must change nothing."""
 
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target:
         dim = 1 if self.spec.vocabulary else self.token_in.weight.shape[1] - self.spec.code_dim
@@ -160,7 +160,7 @@ class AbstractControl(AbstractModel):
         return self.reads(jnp.where(absent[:, None], 0, tokens), absent)
 
     def first_layer(self, tokens: Tokens) -> Float[AnyArray, "length after"]:
-        """The first layer of every token, its position code included."""
+        """Return the first layer of every token, its position code included."""
         code = self.spec.code_dim
         weight, codes = jnp.split(jnp.asarray(self.token_in.weight), [self.token_in.weight.shape[1] - code], axis=1)
         first = (looked_up(weight, tokens) if self.spec.vocabulary else tokens @ weight.T) + self.token_in.bias
@@ -189,14 +189,14 @@ class AbstractControl(AbstractModel):
         return model if self.spec.vocabulary else model.in_raw_tokens(token_mean, token_scale)  # ids have no units
 
     def in_raw_tokens(self, mean: Float[AnyArray, " dim"], scale: Float[AnyArray, " dim"]) -> Self:
-        """The model rewritten to read tokens in the task's own units."""
+        """Return the model rewritten to read tokens in the task's own units."""
         return eqx.tree_at(lambda model: model.token_in, self, self.token_in.of_raw_tokens(mean, scale))
 
 
 def draw_ends(
     spec: AbstractControlSpec, seed: int, *, length: int, dim: int, outputs: int, after: int
 ) -> dict[str, Any]:
-    """The shared fields of a model whose first layer has `after` units."""
+    """Return the shared fields of a model whose first layer has `after` units."""
     codes = draw_normal(seed, "positions", shape=(length, spec.code_dim), scale=POSITION_SCALE)
     return {
         "token_in": draw_linear(seed, "token in", before=spec.before(dim), after=after, fan_in=dim + spec.code_dim),
@@ -207,7 +207,7 @@ def draw_ends(
 
 
 def _nearest_width(parameters: Callable[[int], int], wanted: int) -> int:
-    """The width whose number of parameters, which grows with it, is nearest to `wanted`."""
+    """Return the width whose number of parameters, which grows with it, is nearest to `wanted`."""
     low, high = 1, 2
     while parameters(high) <= wanted and high < MAX_WIDTH:
         low, high = high, 2 * high

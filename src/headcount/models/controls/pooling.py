@@ -117,7 +117,7 @@ class Pooling(AbstractControl):
 def pooled(
     features: Float[AnyArray, "tokens width"], absent: Bool[AnyArray, " tokens"], pool: Pool
 ) -> Float[AnyArray, " pooled"]:
-    """The maximum, the mean, or both one after the other, over the tokens that are there."""
+    """Return the maximum, the mean, or both one after the other, over the tokens that are there."""
     there = ~absent[:, None]
     largest = jnp.max(jnp.where(there, features, -jnp.inf), axis=0)
     if pool == "max":

@@ -48,7 +48,7 @@ def attention_weights(
     keys: Float[AnyArray, "keys stream"],
     unread: Unread = None,
 ) -> Float[AnyArray, "some_heads queries keys"]:
-    """How much of every key that it reads each head reads for every query."""
+    """Return how much of every key each head reads for every query."""
     asked = _project(layer.query, layer.query_bias, queries)
     held = share_groups(_project(layer.key, None, keys), len(asked), blocks=spec.multiplier)
     if spec.reading.features is not None:
@@ -66,7 +66,7 @@ def attend(
     keys: Float[AnyArray, "keys stream"],
     unread: Unread,
 ) -> Stream:
-    """The mean over blocks of what their heads read."""
+    """Return the mean over blocks of what their heads read."""
     per_head = max(1, len(stream) * len(keys))
     at_once = max(1, min(spec.total_heads, WEIGHTS_AT_ONCE // per_head))
     at_once = next(count for count in range(at_once, 0, -1) if spec.total_heads % count == 0)
@@ -84,7 +84,7 @@ def attend(
 
 
 def _ungrouped(heads: Heads, spec: EncoderSpec) -> Heads:
-    """The same heads, each with a copy of the keys and values that it shares."""
+    """Return the same heads, each with a copy of the keys and values that it shares."""
 
     def copied(part: Any) -> Any:
         return part if part is None else share_groups(part, spec.total_heads, blocks=spec.multiplier)
@@ -108,7 +108,7 @@ def _read(
 
 
 def _are_thin(spec: EncoderSpec, queries: int) -> bool:
-    """Whether `thin` is faster: on a GPU, with heads of few numbers that fill its threads."""
+    """Return whether `thin` is faster: on a GPU, with heads of few numbers that fill its threads."""
     thin_heads = max(spec.rank, spec.head_dim) <= thin.WIDEST and spec.total_heads >= LANES and spec.kv_heads is None
     return jax.default_backend() == "gpu" and spec.reading.is_softmax and thin_heads and queries > 1
 
@@ -120,7 +120,7 @@ def _read_thin(
     keys: Float[AnyArray, "keys stream"],
     unread: Unread,
 ) -> Stream:
-    """As `_read`, with heads as the last axis; what is multiplied there is float32 at least."""
+    """Do as `_read` does, with heads as the last axis; what is multiplied there is float32 at least."""
 
     def projected(weight, bias, tokens):
         flat = weight.transpose(2, 1, 0).reshape(weight.shape[2], -1)

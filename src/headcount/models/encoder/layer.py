@@ -45,7 +45,7 @@ def apply_layer(
     unread: Unread,
     drops: Drops | None,
 ) -> Stream:
-    """The stream after one layer, for the queries in `stream`; `drops` are the keys of its two sublayers."""
+    """Return the stream after one layer, for the queries in `stream`; `drops` are the keys of its two sublayers."""
 
     def sublayer(
         stream: Stream, scale: Float[AnyArray, ""] | None, change: Callable[[Stream], Stream], place: int
@@ -76,7 +76,7 @@ def weights_in_layer(
     keys: Float[AnyArray, "keys stream"],
     unread: Unread,
 ) -> Float[AnyArray, "some_heads queries keys"]:
-    """How much of every key each head of the layer reads for queries that enter it."""
+    """Return how much of every key each head of the layer reads for queries that enter it."""
     if spec.norm_first:
         queries, keys = (norm(part, spec, layer.attention_scale) for part in (queries, keys))
     return attention_weights(layer.heads, spec, queries, keys, unread)

@@ -59,7 +59,7 @@ class Encoder(AbstractModel):
         return read[0] if asks_once else read
 
     def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
-        """In the order of `layers.0.heads`: the heads of all blocks that a layer averages."""
+        """Return the weights in the order of `layers.0.heads`: the heads of all blocks that a layer averages."""
         spec, passed = self.spec, _pass(self, tokens)
         first = passed.filled
         asks = slice(first, first + 1) if spec.answered_at == "tokens" else slice(-1, None)
@@ -101,7 +101,7 @@ class Encoder(AbstractModel):
 
 
 def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -> Encoder:
-    """Weights for sequences of `length` tokens, drawn as PyTorch draws its encoder layers."""
+    """Draw weights for sequences of `length` tokens as PyTorch draws its encoder layers."""
     stream, total, rank, head_dim = spec.stream_dim, spec.total_heads, spec.rank, spec.head_dim
 
     def uniform(*names: str | int, shape: tuple[int, ...], bound: float) -> Any:
@@ -201,7 +201,7 @@ def _pass(model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None) -> 
 
 
 def _unread(spec: EncoderSpec, absent: Bool[AnyArray, " places"] | None, count: int, seen: slice) -> Unread:
-    """Which of the keys `seen` the places of a stream do not read."""
+    """Return which of the keys `seen` the places of a stream do not read."""
     keys = None if absent is None else absent[seen]
     if spec.window is None and not spec.causal:
         return keys
@@ -212,7 +212,7 @@ def _unread(spec: EncoderSpec, absent: Bool[AnyArray, " places"] | None, count: 
 
 
 def rows_of(unread: Unread, queries: slice) -> Bool[AnyArray, "*some_queries keys"] | None:
-    """What some of the queries do not read."""
+    """Select what some of the queries do not read."""
     return unread if unread is None or unread.ndim == 1 else unread[queries]
 
 
@@ -233,7 +233,7 @@ def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:
 
 
 def _absent(model: Encoder, tokens: Tokens) -> Bool[AnyArray, " places"]:
-    """Which places of the stream hold nothing."""
+    """Return which places of the stream hold nothing."""
     absent = absent_tokens(tokens) if model.spec.masks_nan else jnp.all(tokens == 0, axis=-1)
     return absent if model.class_token is None else jnp.concatenate([absent, jnp.zeros(1, bool)])
 

@@ -153,16 +153,16 @@ class EncoderSpec(AbstractAttentionSpec):
         return self.dropout > 0
 
     def embeds(self, dim: int) -> bool:
-        """Whether tokens of `dim` numbers are mapped to the width."""
+        """Return whether tokens of `dim` numbers are mapped to the width."""
         return self.always_maps or self.vocabulary > 0 or dim != self.width
 
     def reads(self, outputs: int) -> bool:
-        """Whether answers of `outputs` numbers are mapped from the width."""
+        """Return whether answers of `outputs` numbers are mapped from the width."""
         return self.always_maps or outputs != self.width
 
     @classmethod
     def with_total_dim(cls, total_dim: int, *, heads: int, **others) -> Self:
-        """The usual tie: heads that share `total_dim` numbers, rank = total_dim / heads.
+        """Return the usual tie: heads that share `total_dim` numbers, rank = total_dim / heads.
 
         Raises `InputError` where heads do not divide total_dim, or each had more numbers than the width projected.
         """
@@ -184,7 +184,7 @@ class EncoderSpec(AbstractAttentionSpec):
         return cls(heads=heads, rank=total_dim // heads, **others)
 
     def with_rank(self, rank: int) -> Self:
-        """The same with another rank, and with it another head_dim where the two are one number."""
+        """Return the same with another rank, and with it another head_dim where the two are one number."""
         return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
 
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Encoder":

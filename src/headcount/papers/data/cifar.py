@@ -63,12 +63,12 @@ def read_cifar10(path: Path) -> ImageSet:
 
 
 def is_cifar10(path: Path) -> bool:
-    """Whether `path` is meant to be CIFAR-10, by file names alone; `read_cifar10` may still refuse it."""
+    """Return whether `path` is meant to be CIFAR-10, by file names alone; `read_cifar10` may still refuse it."""
     return _find(path) is not None
 
 
 def _find(path: Path) -> Path | None:
-    """The archive, or the folder of batches, whole or not."""
+    """Return the archive, or the folder of batches, whole or not."""
     if os.path.isfile(path):  # unlike Path.is_file, False for a name too long
         return path if path.name in (ARCHIVE, *PICKLED) else None
     folders = [folder for folder in (path, path / FOLDER) if any(os.path.isfile(folder / name) for name in BATCHES)]
@@ -86,7 +86,7 @@ def _read_folder(folder: Path) -> list[Batch]:
 
 
 def _read_archive(path: Path) -> list[Batch]:
-    """The batches, decompressed in memory; read to the last byte so that gzip's checksum is verified."""
+    """Return the batches, decompressed in memory; read to the last byte so that gzip's checksum is verified."""
     contents: dict[str, bytes] = {}
     try:
         with gzip.open(path) as unzipped:

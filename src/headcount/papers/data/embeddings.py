@@ -150,7 +150,7 @@ class WordEmbeddings:
         return total
 
     def mean_vectors(self, texts: Sequence[str], *, segment: int, max_tokens: int) -> Float32[np.ndarray, "texts dim"]:
-        """The mean embedding of each text's tokens, at positions 1, 2, ... (as after a [CLS]).
+        """Return the mean embedding of each text's tokens, at positions 1, 2, ... (as after a [CLS]).
 
         Raises `InputError` for a text without a token in the vocabulary, or more tokens than positions.
         """
@@ -178,7 +178,7 @@ class WordEmbeddings:
 
 
 def find_embeddings(path: Path | None = None) -> Path:
-    """The folder of a model: `path`, or by default the one in the installed MiniLM package."""
+    """Return the folder of a model: `path`, or by default the one in the installed MiniLM package."""
     if path is not None:
         require(Path(path).is_dir(), f"there is no folder {path}; it must have model.safetensors and tokenizer.json.")
         return Path(path)
@@ -227,7 +227,7 @@ def _tensors(path: Path) -> dict[str, np.ndarray]:
 
 
 def _tensor_name(names: list[str], ends: tuple[str, ...], path: Path) -> str:
-    """The tensor whose name ends in one of `ends`, whatever the prefix."""
+    """Return the tensor whose name ends in one of `ends`, whatever the prefix."""
     full = [f"embeddings.{end}" for end in ends]
     matches = [name for name in names if any(f".{name}".endswith(f".{end}") for end in full)]
     require(len(matches) > 0, f"{path} has no tensor {' or '.join(full)}, so it is not a BERT model; {AGAIN}.")

@@ -61,13 +61,13 @@ def mine(corpus: PassageSet, *, count: int, vectors: Vectors, cache: Path | None
 
 
 def min_usable(corpus: PassageSet) -> int:
-    """The number of negatives that can be mined for every query."""
+    """Return the number of negatives that can be mined for every query."""
     texts = _Texts(corpus)
     return min(map(texts.usable, range(len(corpus.queries))))
 
 
 def given_negatives(corpus: PassageSet, count: int | None = None) -> Negatives:
-    """The first `count` of the user's negatives per query, without known answers and duplicate texts.
+    """Return the first `count` of the user's negatives per query, without known answers and duplicate texts.
 
     Without `count`, as many as every query has. Raises `InputError` if a query has fewer, or none were given.
     """
@@ -109,7 +109,7 @@ class _Texts:
             self.answers.append(answers)
 
     def usable(self, query: int) -> int:
-        """The number of different texts that do not answer a query."""
+        """Return the number of different texts that do not answer a query."""
         return self.groups - len(self.answers[query])
 
 
@@ -141,7 +141,7 @@ def _mined(corpus: PassageSet, texts: _Texts, count: int, vectors: Vectors) -> N
 def _alternate(
     rankings: tuple[Ranked, Ranked], group: Sequence[int], answers: set[int], count: int
 ) -> list[int] | None:
-    """The next passage of each ranking in turn; None if an incomplete ranking is too short."""
+    """Return the next passage of each ranking in turn; None if an incomplete ranking is too short."""
     used, taken = set(answers), []
     remaining = [iter(ranked.places) for ranked in rankings]
     turn = 0
@@ -173,7 +173,7 @@ def _check_vectors(corpus: PassageSet, vectors: Vectors) -> None:
 
 
 def _key(corpus: PassageSet, count: int, vectors: Vectors) -> str:
-    """A hash of all that the lists depend on."""
+    """Hash all that the lists depend on."""
     settings = {"format": FORMAT, "corpus": corpus.fingerprint, "count": count, "bm25": BM25}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for array in vectors:

@@ -47,14 +47,14 @@ class PassageFiles:
 
 
 def is_passages(path: Path) -> bool:
-    """Whether `path` looks like queries and passages, by file names alone."""
+    """Return whether `path` looks like queries and passages, by file names alone."""
     if os.path.isdir(path):  # unlike Path.is_dir, False for a name too long
         return any(_plain_or_gzipped(path / name) for name in ("collection.tsv", "corpus.jsonl"))
     return os.path.isfile(path) and _is_json_lines(path)
 
 
 def open_passages(path: Path, split: str | None) -> PassageFiles:
-    """The queries and passages at `path`; `split` chooses among several sets of queries in one folder."""
+    """Return the queries and passages at `path`; `split` chooses among several sets of queries in one folder."""
     if path.is_dir():
         if passages := _plain_or_gzipped(path / "collection.tsv"):
             return _official(path, passages, split)
@@ -84,7 +84,7 @@ def _official(folder: Path, passages: Path, split: str | None) -> PassageFiles:
 
 
 def _by_split(folder: Path, kind: str) -> dict[str, Path]:
-    """The files queries.tsv, queries.train.tsv ... by split; a plain file is preferred to a gzipped one."""
+    """Return the files queries.tsv, queries.train.tsv ... by split; a plain file is preferred to a gzipped one."""
     files = sorted(folder.glob(f"{kind}.*"), reverse=True)
     files = [file for file in files if file.name.endswith((".tsv", ".tsv.gz"))]
     return {_without(file.name, ".tsv").removeprefix(kind).removeprefix("."): file for file in files}
@@ -99,7 +99,7 @@ def _tab_separated(path: Path, *, kept: bool) -> Iterator[Row]:
 
 
 def _judgements(path: Path) -> dict[str, list[Judgement]]:
-    """The qrels "query [iteration] passage grade"; grade 0 means that the passage is no answer."""
+    """Return the qrels "query [iteration] passage grade"; grade 0 means that the passage is no answer."""
     judged: dict[str, list[Judgement]] = {}
     for line, text in numbered_lines(path, kept=True):
         columns = text.split()

@@ -127,7 +127,7 @@ def read_passages(
 
 
 def _answered(files: PassageFiles) -> list[Row]:
-    """The queries that have a positive passage."""
+    """Return the queries that have a positive passage."""
     answered, seen = [], set()
     for query in files.queries():
         if query.id in seen:

@@ -18,7 +18,7 @@ from .stand_in import StandIn
 
 
 def task_at(path: Path, options: dict[str, Any], *, cache: Path | None, planned: bool) -> AbstractTask | None:
-    """The task at a path, None where it is of neither kind.
+    """Return the task at a path, None where it is of neither kind.
 
     `planned`: to plan with, so that of passages it has only the sizes, without mining negatives.
     """

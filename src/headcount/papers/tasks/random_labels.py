@@ -126,7 +126,7 @@ class RandomLabels(LabelledTask):
         return {"task": self.name} | {option: getattr(self, option) for option in options}
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        """As many as asked for; fewer are the first of more.
+        """Draw as many as asked for; fewer are the first of more.
 
         Validation examples are other queries with other labels: no model can be better on them than by chance.
 

@@ -71,7 +71,7 @@ class JoinedPairs(Tokenise):
         return jax.vmap(self.pair, in_axes=(None, 0))(content["query"], content["candidates"])
 
     def pair(self, query: Int[AnyArray, ""], passage: Int[AnyArray, ""]) -> Tokens:
-        """The tokens of one pair."""
+        """Return the tokens of one pair."""
         query_count, passage_count = self.query_counts[query], self.passage_counts[passage]
         query_places = jnp.arange(self.query_words.shape[1])
         passage_places = jnp.arange(self.passage_words.shape[1])
@@ -250,7 +250,7 @@ def ranking(
     passage_tokens: int = PASSAGE_TOKENS,
     cache: Path | None = None,
 ) -> Ranking:
-    """The task of a corpus, with its negatives or with mined ones.
+    """Return the task of a corpus, with its negatives or with mined ones.
 
     Args:
         corpus: Queries, passages, and which passages answer which query.
@@ -289,7 +289,7 @@ def mean_vectors(
     query_tokens: int,
     passage_tokens: int,
 ) -> tuple[Float[np.ndarray, "queries dim"], Float[np.ndarray, "passages dim"]]:
-    """A vector per query and passage: the mean of its embedded words."""
+    """Return a vector per query and passage: the mean of its embedded words."""
     return (
         embeddings.mean_vectors(corpus.queries, segment=QUERY_SEGMENT, max_tokens=query_tokens),
         embeddings.mean_vectors(corpus.passages, segment=PASSAGE_SEGMENT, max_tokens=passage_tokens),
