@@ -10,7 +10,6 @@ Tokens are counted that are there: a shortened sequence has always one. Where th
 "leading" keeps the first of the others.
 """
 
-import copy
 from typing import Any, Literal, get_args
 
 import equinox as eqx
@@ -226,9 +225,7 @@ class ArrayTask(GeneratedTask):
         return y[jnp.argmin(jnp.sum(squares, axis=(1, 2)))]
 
     def at(self, length: int) -> "ArrayTask":
-        other = copy.copy(self)  # the data were checked at every length
-        object.__setattr__(other, "length", self._length(length, self.x.shape[1]))
-        return other
+        return self._with_length(self._length(length, self.x.shape[1]))  # the data were checked at every length
 
     def _length(self, asked: int | None, stored: int) -> int:
         if asked is None or asked == stored:
@@ -273,19 +270,13 @@ class ArrayTask(GeneratedTask):
 
     def _shortened(self) -> tuple[Float[AnyArray, "examples length dim"], AnyArray]:
         """Return tokens and targets at this task's length."""
-        x, y, stored, asks = self.x, self.y, self.x.shape[1], self.answered_at == "query"
-        if self.length == stored:
+        x, y, asks = self.x, self.y, self.answered_at == "query"
+        if self.length == x.shape[1]:
             return x, y
-        if self.padded:
-            xp = x.__array_namespace__()
-            places = kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)
-            kept = xp.take_along_axis(x, xp.maximum(places, 0)[..., None], axis=1)
-            return xp.where(places[..., None] < 0, xp.nan, kept), y
-        if self.shorter == "trailing":
-            kept = slice(stored - self.length, stored)
-        else:
-            kept = np.array([*range(self.length - 1), stored - 1]) if asks else slice(self.length)
-        return x[:, kept], y[:, kept] if self.answered_at == "tokens" else y
+        xp = x.__array_namespace__()
+        places = kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)[..., None]
+        kept = xp.where(places < 0, xp.nan, xp.take_along_axis(x, xp.maximum(places, 0), axis=1))
+        return kept, xp.take_along_axis(xp.asarray(y), places, axis=1) if self.answered_at == "tokens" else y
 
 
 def _require_one_index(x: Any, y: Any) -> None:

@@ -8,6 +8,7 @@ A task is a data source and an objective. There are two kinds of data source:
 `at(length)` is the same task at another length. `spec()` identifies its content.
 """
 
+import copy
 import functools
 import hashlib
 from abc import abstractmethod
@@ -129,6 +130,12 @@ class AbstractTask(eqx.Module):
     @abstractmethod
     def at(self, length: int) -> "AbstractTask":
         """Return the same task at another length."""
+
+    def _with_length(self, length: int) -> Any:
+        """Return the same task at another length, without a copy of its data."""
+        other = copy.copy(self)
+        object.__setattr__(other, "length", length)
+        return other
 
     @abstractmethod
     def spec(self) -> dict[str, Any]:

@@ -4,7 +4,6 @@ Such data has no distribution to draw from and no formula for the target. An exa
 inside the training program: what is stored stays small, and an image can be placed differently each time.
 """
 
-import copy
 from typing import Any
 
 import jax
@@ -29,12 +28,6 @@ class LabelledTask(AbstractTask):
     def intrinsic_dim(self) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Unknown for real data."""
         return None
-
-    def _with_length(self, length: int) -> Any:
-        """Return the same data at another length, without a copy."""
-        other = copy.copy(self)
-        object.__setattr__(other, "length", length)
-        return other
 
 
 def train_and_validation(count: int, held_out: int | None) -> tuple[np.ndarray, np.ndarray]:
