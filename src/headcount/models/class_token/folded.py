@@ -26,13 +26,17 @@ from ..layers import Linear, layer_norm, looked_up
 from .model import Attention, ClassTokenTransformer
 from .spec import ClassTokenSpec
 
+ClassToken = Float[AnyArray, " total"]
+Embedded = Float[AnyArray, "length total"]
+Mask = Bool[AnyArray, " length"] | None
+
 
 def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
     """Return the answer for one sequence."""
     return read_out(model, class_output(model, tokens))
 
 
-def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
+def class_output(model: ClassTokenTransformer, tokens: Tokens) -> ClassToken:
     """Return the class token after the last attention layer, which the readout sees as it is, or normed."""
     if len(model.attention) > 1:
         return _deep_class_output(model, tokens)
@@ -70,7 +74,7 @@ def _attended(
     model: ClassTokenTransformer,
     pooled: Float[AnyArray, "heads hidden"],
     weights: Float[AnyArray, "length heads"],
-) -> Float[AnyArray, " total"]:
+) -> ClassToken:
     """c0 + W_O concat_i [...] of one sequence from what its tokens were pooled to."""
     (layer,) = model.attention
     values = _pooled_values(layer, model.encoder_out, pooled)
@@ -109,7 +113,7 @@ def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[F
 
 
 def _attention_of_hidden(
-    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], absent: Bool[AnyArray, " length"] | None
+    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], absent: Mask
 ) -> Float[AnyArray, "length heads"]:
     (layer,) = model.attention
     added, unread = _added_positions(model), model.unread_at_class_token(len(hidden), absent)
@@ -127,7 +131,7 @@ def _kernel_weights(
     spec: ClassTokenSpec,
     queries: Float[AnyArray, "heads rank"],
     keys: Float[AnyArray, "length groups rank"],
-    unread: Bool[AnyArray, " length"] | None,
+    unread: Mask,
 ) -> Float[AnyArray, "length heads"]:
     features = spec.reading.features
     assert features is not None
@@ -136,12 +140,12 @@ def _kernel_weights(
 
 
 def _weights(
-    spec: ClassTokenSpec, scores: Float[AnyArray, "length heads"], unread: Bool[AnyArray, " length"] | None
+    spec: ClassTokenSpec, scores: Float[AnyArray, "length heads"], unread: Mask
 ) -> Float[AnyArray, "length heads"]:
     return weights_of_scores(scores, spec, axis=0, unread=None if unread is None else unread[:, None])
 
 
-def embed(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length total"]:
+def embed(model: ClassTokenTransformer, tokens: Tokens) -> Embedded:
     """x^(t) for every token, its place included. No token may be absent."""
     if model.spec.vocabulary:
         first = looked_up(model.encoder_in.weight[:, : model.spec.vocabulary], tokens) + model.encoder_in.bias
@@ -157,18 +161,18 @@ def embed(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "leng
     return embedded
 
 
-def read_out(model: ClassTokenTransformer, class_token: Float[AnyArray, " total"]) -> Target:
+def read_out(model: ClassTokenTransformer, class_token: ClassToken) -> Target:
     """F: the two-layer GELU net over the class token, or over its layer norm."""
     seen = readout_input(model, class_token)
     return model.readout_out(jax.nn.gelu(model.readout_in(seen), approximate=False))
 
 
-def readout_input(model: ClassTokenTransformer, class_token: Float[AnyArray, " total"]) -> Float[AnyArray, " total"]:
+def readout_input(model: ClassTokenTransformer, class_token: ClassToken) -> ClassToken:
     """Return what the readout net sees of the class token after the last attention layer."""
     return layer_norm(class_token) if model.spec.final_norm else class_token
 
 
-def _added_positions(model: ClassTokenTransformer) -> Float[AnyArray, "length total"] | None:
+def _added_positions(model: ClassTokenTransformer) -> Embedded | None:
     return None if model.concatenated else model.position_table
 
 
@@ -199,7 +203,7 @@ def _pooled_values(
     return read + share_groups(layer.value @ encoder_out.bias, len(pooled))
 
 
-def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
+def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> ClassToken:
     """L > 1: every layer but the last moves all tokens; the last has one query and pools before it projects."""
     tokens, absent = model.without_absent(tokens)
     class_token, embedded = _entering_layers(model, tokens, absent)[-1]
@@ -207,9 +211,7 @@ def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[An
     return class_token + _query_once(model.attention[-1], model.spec, class_token, embedded, unread)
 
 
-def _entering_layers(
-    model: ClassTokenTransformer, tokens: Tokens, absent: Bool[AnyArray, " length"] | None
-) -> list[tuple[Float[AnyArray, " total"], Float[AnyArray, "length total"]]]:
+def _entering_layers(model: ClassTokenTransformer, tokens: Tokens, absent: Mask) -> list[tuple[ClassToken, Embedded]]:
     """Return the class token and the tokens before every layer."""
     class_token, embedded = model.class_token, embed(model, tokens)
     entering = [(class_token, embedded)]
@@ -228,10 +230,10 @@ def _entering_layers(
 def _query_once(
     layer: Attention,
     spec: ClassTokenSpec,
-    query_token: Float[AnyArray, " total"],
-    tokens: Float[AnyArray, "length total"],
-    unread: Bool[AnyArray, " length"] | None,
-) -> Float[AnyArray, " total"]:
+    query_token: ClassToken,
+    tokens: Embedded,
+    unread: Mask,
+) -> ClassToken:
     weights = _weights_once(layer, spec, query_token, tokens, unread)
     values = jnp.einsum("hne,he->hn", layer.values, weights.T @ tokens)
     return jnp.tensordot(layer.written, values, axes=2)
@@ -240,9 +242,9 @@ def _query_once(
 def _weights_once(
     layer: Attention,
     spec: ClassTokenSpec,
-    query_token: Float[AnyArray, " total"],
-    tokens: Float[AnyArray, "length total"],
-    unread: Bool[AnyArray, " length"] | None,
+    query_token: ClassToken,
+    tokens: Embedded,
+    unread: Mask,
 ) -> Float[AnyArray, "length heads"]:
     if spec.reading.features is not None:
         keys = jnp.einsum("te,gre->tgr", tokens, layer.key)
@@ -254,9 +256,9 @@ def _weights_once(
 def _self_attend(
     layer: Attention,
     spec: ClassTokenSpec,
-    tokens: Float[AnyArray, "length total"],
+    tokens: Embedded,
     unread: Bool[AnyArray, "*length length"] | None,
-) -> Float[AnyArray, "length total"]:
+) -> Embedded:
     queries, keys, values = (
         jnp.einsum("hne,te->htn", weight, tokens) for weight in (layer.query, layer.key, layer.value)
     )

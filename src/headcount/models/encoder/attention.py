@@ -27,6 +27,7 @@ LANES = 32
 """Threads of a GPU that work in step."""
 
 Stream = Float[AnyArray, "length stream"]
+Keys = Float[AnyArray, "keys stream"]
 Unread = Bool[AnyArray, "*queries keys"] | None
 
 
@@ -45,7 +46,7 @@ def attention_weights(
     layer: Heads,
     spec: EncoderSpec,
     queries: Float[AnyArray, "queries stream"],
-    keys: Float[AnyArray, "keys stream"],
+    keys: Keys,
     unread: Unread = None,
 ) -> Float[AnyArray, "some_heads queries keys"]:
     """Return how much of every key each head reads for every query."""
@@ -59,13 +60,7 @@ def attention_weights(
     return weights_of_scores(scores, spec, axis=-1).astype(keys.dtype)
 
 
-def attend(
-    heads: Heads,
-    spec: EncoderSpec,
-    stream: Stream,
-    keys: Float[AnyArray, "keys stream"],
-    unread: Unread,
-) -> Stream:
+def attend(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
     """Return the mean over blocks of what their heads read."""
     per_head = max(1, len(stream) * len(keys))
     at_once = max(1, min(spec.total_heads, WEIGHTS_AT_ONCE // per_head))
@@ -95,13 +90,7 @@ def _ungrouped(heads: Heads, spec: EncoderSpec) -> Heads:
     )
 
 
-def _read(
-    heads: Heads,
-    spec: EncoderSpec,
-    stream: Stream,
-    keys: Float[AnyArray, "keys stream"],
-    unread: Unread,
-) -> Stream:
+def _read(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
     weights = attention_weights(heads, spec, stream, keys, unread)
     carried = share_groups(_project(heads.value, heads.value_bias, keys), len(weights), blocks=spec.multiplier)
     return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.output)
@@ -113,13 +102,7 @@ def _are_thin(spec: EncoderSpec, queries: int) -> bool:
     return jax.default_backend() == "gpu" and spec.reading.is_softmax and thin_heads and queries > 1
 
 
-def _read_thin(
-    heads: Heads,
-    spec: EncoderSpec,
-    stream: Stream,
-    keys: Float[AnyArray, "keys stream"],
-    unread: Unread,
-) -> Stream:
+def _read_thin(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
     """Do as `_read` does, with heads as the last axis; what is multiplied there is float32 at least."""
 
     def projected(weight, bias, tokens):

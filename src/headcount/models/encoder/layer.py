@@ -11,7 +11,7 @@ from jaxtyping import Key as KeyOf
 
 from ..._shapes import AnyArray
 from ..layers import layer_norm, unit_norm
-from .attention import Heads, Stream, Unread, attend, attention_weights
+from .attention import Heads, Keys, Stream, Unread, attend, attention_weights
 from .spec import EncoderSpec
 
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
@@ -41,7 +41,7 @@ def apply_layer(
     layer: EncoderLayer,
     spec: EncoderSpec,
     stream: Stream,
-    keys: Float[AnyArray, "keys stream"],
+    keys: Keys,
     unread: Unread,
     drops: Drops | None,
 ) -> Stream:
@@ -73,7 +73,7 @@ def weights_in_layer(
     layer: EncoderLayer,
     spec: EncoderSpec,
     queries: Float[AnyArray, "queries stream"],
-    keys: Float[AnyArray, "keys stream"],
+    keys: Keys,
     unread: Unread,
 ) -> Float[AnyArray, "some_heads queries keys"]:
     """Return how much of every key each head of the layer reads for queries that enter it."""
