@@ -67,7 +67,7 @@ def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> S
             f"{AS_NUMBERS}"
         )
     else:
-        tokens = finite(array.reshape(*array.shape[:2], -1), "x", there)
+        tokens = _finite(array.reshape(*array.shape[:2], -1), "x", there)
     padded = not bool(np.all(there))
     if padded:
         tokens[~there] = np.nan
@@ -133,7 +133,7 @@ def _read_ids(
     return np.where(there, array, 0).astype(np.float32)[..., None], count
 
 
-def finite(
+def _finite(
     array: np.ndarray, name: str, there: Bool[np.ndarray, "examples length"] | None = None
 ) -> Float[np.ndarray, "..."]:
     """Convert numbers to float32; raise `InputError` unless those that are there are finite."""
@@ -192,7 +192,7 @@ def _numbers(array: np.ndarray, answered_at: AnsweredAt) -> Float[np.ndarray, "e
         given=False,
     )
     require_numbers(array, "y")
-    array = finite(array, "y")
+    array = _finite(array, "y")
     if answered_at == "tokens":
         array = array[..., None] if array.ndim == 2 else array
         require(

@@ -143,7 +143,7 @@ class ArrayTask(GeneratedTask):
             needed=f"between {MIN_VALIDATION} and half of the {count} examples",
         )
         asks = at == "query"
-        tokens = ending_together(sequences.tokens) if asks and sequences.padded else sequences.tokens
+        tokens = _ending_together(sequences.tokens) if asks and sequences.padded else sequences.tokens
         self.x, self.y, self.classes = tokens, targets.values, targets.classes  # pyright: ignore[reportAttributeAccessIssue]
         self.name, self.shorter, self._answered_at = name, shorter, at
         self._padded, self._vocabulary = sequences.padded, sequences.vocabulary
@@ -274,7 +274,7 @@ class ArrayTask(GeneratedTask):
         if self.length == x.shape[1]:
             return x, y
         xp = x.__array_namespace__()
-        places = kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)[..., None]
+        places = _kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)[..., None]
         kept = xp.where(places < 0, xp.nan, xp.take_along_axis(x, xp.maximum(places, 0), axis=1))
         return kept, xp.take_along_axis(xp.asarray(y), places, axis=1) if self.answered_at == "tokens" else y
 
@@ -335,7 +335,7 @@ def _require_match(sequences: Sequences, targets: Targets, name: str, answered_a
         )
 
 
-def ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.ndarray, "examples length dim"]:
+def _ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.ndarray, "examples length dim"]:
     """Return the sequences moved so that each ends at the last place."""
     length = x.shape[1]
     behind = np.argmax(~np.all(np.isnan(x), axis=-1)[:, ::-1], axis=1)  # absent tokens after the last
@@ -343,7 +343,7 @@ def ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.nda
     return np.take_along_axis(x, places[..., None], axis=1)
 
 
-def kept_places(
+def _kept_places(
     absent: Bool[AnyArray, "examples longest"], length: int, shorter: ShorterRule, asks: bool
 ) -> Int[AnyArray, "examples length"]:
     """Return where the tokens of the shortened sequences come from, -1 for none.
