@@ -29,7 +29,7 @@ from headcount.events import Event
 from headcount.serve.folder import Folder
 from headcount.serve.views import ASSETS, Views, asset
 from headcount.store import Cell, Experiment, Outcome, Record, Store, TrainSpec
-from headcount.store.live_writer import LiveWriter
+from headcount.store.live import LiveWriter
 
 VIEWERS = 20
 CELLS = {"heads": range(1, 11), "length": range(8, 88, 8), "seed": range(100)}
@@ -186,7 +186,7 @@ def page_of_many_cells(folder: Path) -> dict[str, float]:
     looked = time.monotonic()
     shown.read()
     read = time.monotonic()
-    html = views.sections(shown.contents.sections)
+    html = views.documents(shown.contents.documents)
     drawn = time.monotonic()
     assets = sum(len((asset(name) or ("", ""))[0].encode()) for name in ASSETS)
     times = {"look_seconds": looked - began, "read_seconds": read - looked, "draw_seconds": drawn - read}

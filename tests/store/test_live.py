@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from headcount.events import Early, Event, heard_by
 from headcount.store import LIVE_FILE, Live, read_live
-from headcount.store.live import SILENT_SECONDS, how_it_ended
-from headcount.store.live_writer import MAX_CURVES, LiveWriter
+from headcount.store.live import MAX_CURVES, SILENT_SECONDS, LiveWriter, how_it_ended
 
 from ..helpers.fabricated import sweep
 

@@ -96,7 +96,7 @@ class Site:
         """What one head reads of one example."""
         folder = await self._folder(request)
         contents = await self.watching.read(folder)
-        reads = [(section.title, section.heads) for section in contents.sections if section.heads is not None]
+        reads = contents.heads_read
         if not reads:
             raise HTTPException(404, "It is not stored what the heads of a model here read.")
         experiment = _choice(request, "experiment", len(reads))

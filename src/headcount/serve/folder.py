@@ -17,7 +17,8 @@ from ..store.folders import WRITING, run_state
 from ..store.live import State, how_it_ended
 
 if TYPE_CHECKING:
-    from ..report.section import Section
+    from ..report.document import Document
+    from ..report.heads import HeadsRead
 
 READ_SECONDS = 1.0
 SHARE = 0.25
@@ -58,18 +59,18 @@ class Contents:
 
     stamp: Stamp | None = None
     progress: tuple[Progress, ...] = ()
-    sections: tuple["Section", ...] = ()
+    documents: tuple["Document", ...] = ()
     warnings: tuple[str, ...] = ()
     error: str = ""
 
     @property
     def headlines(self) -> tuple[str, ...]:
-        return tuple(section.headline for section in self.sections)
+        return tuple(document.headline for document in self.documents)
 
     @property
     def answers(self) -> tuple[str, ...]:
         """The headlines that say something already."""
-        return tuple(each.headline for each in self.sections if each.answer is None or each.answer.kind != "none")
+        return tuple(each.headline for each in self.documents if _says_something(each))
 
     @property
     def unfinished(self) -> bool:
@@ -80,7 +81,19 @@ class Contents:
     @property
     def has_heads(self) -> bool:
         """Whether it is stored what the heads of a model read."""
-        return any(section.heads is not None for section in self.sections)
+        return bool(self.heads_read)
+
+    @property
+    def heads_read(self) -> "list[tuple[str, HeadsRead]]":
+        """What the heads of models read, with the name of the experiment."""
+        from ..report.heads import HeadsRead
+
+        return [(document.title, read) for document in self.documents for read in document.blocks_of(HeadsRead)]
+
+
+def _says_something(document: "Document") -> bool:
+    answer = None if document.source is None else document.source.answer
+    return answer is None or answer.kind != "none"
 
 
 class Folder:
@@ -110,7 +123,7 @@ class Folder:
 
     def read(self) -> None:
         """Read the results; what cannot be read leaves what was read before, and a sentence."""
-        from ..report.reading import sections_of  # not needed to show that a run goes on
+        from ..report.reading import documents_of  # not needed to show that a run goes on
 
         with self._reading:
             stamp, before = self.looked.stamp, self.contents
@@ -120,14 +133,14 @@ class Folder:
             try:
                 with Store.open_for_reading(self.path) as store:
                     progress = tuple(store.progress())
-                sections, warnings = sections_of(self.path)
+                documents, warnings = documents_of(self.path)
                 self.contents = Contents(
-                    stamp=stamp, progress=progress, sections=tuple(sections), warnings=tuple(warnings)
+                    stamp=stamp, progress=progress, documents=tuple(documents), warnings=tuple(warnings)
                 )
             except Exception as error:  # a page that shows many folders survives one that is damaged, however it is
                 words = str(error) if isinstance(error, HeadcountError) else f"{type(error).__name__}: {error}"
                 self.contents = Contents(
-                    stamp=stamp, progress=before.progress, sections=before.sections, error=words or "unreadable"
+                    stamp=stamp, progress=before.progress, documents=before.documents, error=words or "unreadable"
                 )
             self.took(time.monotonic() - began)
 
@@ -163,7 +176,8 @@ class Folder:
     @property
     def is_part(self) -> bool:
         """Whether some answer of the folder is from a part of the models asked for."""
-        return any(each.coverage is not None and not each.coverage.complete for each in self.contents.sections)
+        sources = [document.source for document in self.contents.documents]
+        return any(each is not None and each.coverage is not None and not each.coverage.complete for each in sources)
 
     @property
     def done(self) -> int:

@@ -18,7 +18,7 @@ from .curves import drawn_curves
 from .folder import Folder
 
 if TYPE_CHECKING:
-    from ..report.section import Section
+    from ..report.document import Document
 
 ASSETS = {
     "report.css": ("headcount.report", "page.css", "text/css"),
@@ -53,26 +53,30 @@ class Views:
     def prepare(self) -> None:
         """Import what draws sections: it takes a second, once, which is no measure of how long drawing takes."""
 
-    def sections(self, sections: "Sequence[Section]") -> Markup:
+    def documents(self, documents: "Sequence[Document]") -> Markup:
         """What `headcount report` shows of a folder."""
-        if not sections:
+        if not documents:
             return Markup()
-        from ..report.render.html import section_html
+        from ..report.render.html import document_html
 
-        drawn = [Markup(section_html(section, place)) for place, section in enumerate(sections, start=1)]
+        drawn = [Markup(document_html(document, place)) for place, document in enumerate(documents, start=1)]
         return Markup(_shown("\n".join(drawn)))
 
-    def comparison(self, folders: "Mapping[str, Sequence[Section]]") -> Markup:
-        """The sections of several folders side by side."""
-        from ..report.compare import compared, comparison_chart, named_sections
-        from ..report.render.html import figure_html
+    def comparison(self, folders: "Mapping[str, Sequence[Document]]") -> Markup:
+        """The documents of several folders side by side."""
+        from ..report.compare import NAMES, compared, comparison_chart, comparison_grids, differing, named_documents
+        from ..report.render.html import figure_html, grids_html
 
-        comparison = compared(named_sections(folders))
-        figures = [
-            Markup(figure_html(comparison_chart(table), f"compared{place}"))
+        comparison = compared(named_documents(folders))
+        tables = [
+            {
+                "figure": Markup(figure_html(comparison_chart(table), f"compared{place}")),
+                "grids": Markup(grids_html(comparison_grids(table))),
+                "marked": table.values(NAMES)[0] if differing(table).any() else "",
+            }
             for place, table in enumerate(comparison.tables)
         ]
-        return Markup(self._render("comparison.html.j2", comparison=comparison, figures=figures))
+        return Markup(self._render("comparison.html.j2", comparison=comparison, tables=tables))
 
     def _render(self, template: str, **content: Any) -> str:
         return _shown(_environment().get_template(template).render(base=self.base, root=self.root, **content))

@@ -131,7 +131,7 @@ class Watching:
 
     async def compare(self, folders: list[Folder]) -> Markup:
         """The sections of several folders side by side."""
-        by_name = {folder.name or folder.path.name: (await self.read(folder)).sections for folder in folders}
+        by_name = {folder.name or folder.path.name: (await self.read(folder)).documents for folder in folders}
 
         def drawn() -> Markup:
             with self._drawing:
@@ -182,7 +182,7 @@ class Watching:
         began = time.monotonic()
         try:
             with self._drawing:
-                html = self.views.sections(contents.sections)
+                html = self.views.documents(contents.documents)
         except Exception as error:  # a page that shows many folders survives one that cannot be drawn
             html = Markup('<p class="warning">{}</p>').format(
                 f"This cannot be drawn ({type(error).__name__}: {error})."

@@ -5,20 +5,28 @@ can tell a run that is silent from one that is gone. It never decides a number, 
 run. A reader gets None for a file that is missing, half written, or not ours.
 """
 
+import contextlib
 import datetime
 import json
 import math
 import os
 import socket
+import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
-from .._files import read_regular
+from .._files import UNFINISHED, read_regular, write_whole
+from ..events import Event
+from .cell import Cell
 from .database import UNREADABLE
 
 LIVE_FILE = "live.json"
+WRITE_SECONDS = 0.5
+BEAT_SECONDS = 5.0
+MAX_CURVES = 48
 SILENT_SECONDS = 60.0
 """A process whose last beat is older is not counted as running, whatever its pid says: pids are used again."""
 FORMAT = "headcount live 1"
@@ -144,3 +152,118 @@ def _curve(*, heads: Any, length: Any, seed: Any, steps: Any, start: Any, points
 
 def _pair(done: Any, expected: Any) -> tuple[int, int]:
     return int(done), int(expected)
+
+
+class LiveWriter:
+    """Writes `live.json` while a `with` block runs. Call it with the events of the run, from any thread.
+
+    A call only notes; a thread of its own writes. Set `ended` to say what ended the run where that is neither an
+    exception nor "settled".
+    """
+
+    def __init__(self, root: Path | str, command: str = ""):
+        now = time.time()
+        self.root, self.ended = Path(root), "settled"
+        self._live = Live(pid=os.getpid(), host=socket.gethostname(), command=command, started=now, beat=now)
+        self._curves: dict[str, Curve] = {}
+        self._finished: set[str] = set()
+        self._first: tuple[float, int] | None = None
+        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._quit, self._changed = threading.Event(), False
+        self._thread = threading.Thread(target=self._write_on, name="live", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._write()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        self._quit.set()
+        self._thread.join()
+        if kind is not None:
+            self.ended = "stopped" if issubclass(kind, KeyboardInterrupt) else "failed"
+        self._curves.clear()
+        self._note(phase="ended", ended=self.ended, seconds_left=None)
+        self._write()
+
+    def __call__(self, event: Event) -> None:
+        match event.kind:
+            case "round":
+                self._begin_round(event.words, event.total or 0)
+            case "programs":
+                phase = "compiling" if self._live.phase == "preparing" else self._live.phase
+                self._note(programs=(event.done, event.total), phase=phase)
+            case "steps":
+                self._add_steps(event.done)
+            case "checkpoint":
+                self._add_points(event.done, *event.detail)
+            case "early":
+                early = event.detail
+                self._note(early={"heads": int(early.heads), "length": int(early.length), "step": int(early.step)})
+
+    def _begin_round(self, why: str, model_steps: int) -> None:
+        done, expected = self._live.steps
+        phase = "compiling" if model_steps else self._live.phase
+        self._note(why=why, steps=(done, expected + model_steps), phase=phase, programs=(0, 0))
+
+    def _add_steps(self, model_steps: int) -> None:
+        with self._lock:
+            done, expected = self._live.steps
+            done, now = done + model_steps, time.monotonic()
+            self._first = self._first or (now, done)  # the first checkpoint pays for compiling; its time says little
+            began, before = self._first
+            left = (now - began) * max(0, expected - done) / (done - before) if done > before else None
+            steps = (done, max(done, expected))
+            self._live, self._changed = replace(self._live, steps=steps, seconds_left=left, phase="training"), True
+
+    def _add_points(self, step: int, cells: Sequence[Cell], errors: Iterable[Any]) -> None:
+        with self._lock:
+            if any(cell.key not in self._curves for cell in cells):  # others begin: those that are done can go
+                for key in self._finished:
+                    self._curves.pop(key, None)
+                self._finished.clear()
+            for cell, error in zip(cells, errors, strict=True):
+                if cell.key in self._curves or len(self._curves) < MAX_CURVES:
+                    curve = self._curves.get(cell.key) or _empty_curve(cell)
+                    point = (step, float(f"{float(error):.4g}"))
+                    self._curves[cell.key] = replace(curve, points=(*curve.points, point))
+                    if step >= cell.train.steps:
+                        self._finished.add(cell.key)
+            self._changed = True
+
+    def _note(self, **changes: Any) -> None:
+        with self._lock:
+            self._live, self._changed = replace(self._live, **changes), True
+
+    def _write_on(self) -> None:
+        while not self._quit.wait(WRITE_SECONDS):
+            if self._changed or time.time() - self._live.beat > BEAT_SECONDS:
+                self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            self._live = replace(self._live, beat=time.time(), curves=tuple(self._curves.values()))
+            live, self._changed = self._live, False
+        with self._writing, contextlib.suppress(OSError):  # a full disk, or a folder that is gone, is no concern here
+            write_whole(
+                self.root / LIVE_FILE, _as_json(live).encode(), unfinished=self.root / f".{LIVE_FILE}{UNFINISHED}"
+            )
+
+
+def _empty_curve(cell: Cell) -> Curve:
+    return Curve(
+        heads=int(cell.model.get("heads", 0)),
+        length=cell.length,
+        seed=cell.seed,
+        steps=cell.train.steps,
+        start=cell.start,
+        points=(),
+    )
+
+
+def _as_json(live: Live) -> str:
+    """Strict JSON: an error that is not a finite number is null."""
+    content = asdict(live)
+    for curve in content["curves"]:
+        curve["points"] = [(step, error if math.isfinite(error) else None) for step, error in curve["points"]]
+    return json.dumps({"format": FORMAT, **content})

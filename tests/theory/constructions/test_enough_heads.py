@@ -10,7 +10,7 @@ from headcount.errors import InputError
 from headcount.models import folded
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import construct, largest_error
-from headcount.theory.constructions.relu_nets import Ridge, RidgeSum, linear
+from headcount.theory.constructions.parts import Ridge, RidgeSum, linear
 
 from ...helpers import textbook
 
