@@ -10,7 +10,8 @@ from urllib.parse import quote
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..report.render.words import number, spoken_time
+from ..answer.words import decimal
+from ..report.render.words import spoken_time
 from ..store import Live
 from ..store.live import clock
 from .certificates import has_certificates
@@ -109,7 +110,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"address": _address, "clock": clock, "doing": _doing, "error": number}
+    environment.filters |= {"address": _address, "clock": clock, "doing": _doing, "error": decimal}
     parts: Any = environment.get_template("parts.html.j2").module
     environment.globals |= {name: getattr(parts, name) for name in ("status", "progress", "curves", "heatmap")}
     return environment
