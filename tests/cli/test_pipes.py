@@ -19,7 +19,6 @@ from ..store.records import bucket
 SECONDS = 60
 DATABASE = [FILE_NAME, f"{FILE_NAME}-journal"]
 BESIDE = [LOCK_NAME, LIVE_FILE, "collisions/certificates.json", "collisions/floor-a.svg"]
-CLOSED_FORM = "rank-random-features-smoke.json"
 COMMANDS = """
 import sys
 from headcount import cli
@@ -63,7 +62,7 @@ def ended(script: str, *arguments: object) -> list[int]:
     return [int(line.split()[-1]) for line in done.stderr.splitlines() if line.startswith("ended with")]
 
 
-@pytest.mark.parametrize("pipe", [*DATABASE, *BESIDE, CLOSED_FORM])
+@pytest.mark.parametrize("pipe", [*DATABASE, *BESIDE])
 def test_commands(tmp_path, pipe):
     codes = ended(COMMANDS, a_folder(tmp_path, pipe), tmp_path / "page.html")
     assert codes == [0] * 5 if pipe in BESIDE else set(codes) <= {0, 1, 2} and max(codes) > 0

@@ -1,6 +1,5 @@
-"""Studies that train nothing: kept piece by piece, gone on with where they stopped, and judged like the others."""
+"""Studies that train nothing: stored piece by piece, continued where they stopped, and judged like the others."""
 
-import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,10 +8,14 @@ import pytest
 from headcount.answer import Verdict
 from headcount.errors import HeadcountError, StoreError
 from headcount.papers.base import ClosedFormStudy, Scale
+from headcount.papers.plugin import CLOSED_FORM as NAMED
+from headcount.papers.plugin import COMPLETE
 from headcount.papers.rank import random_features
 from headcount.papers.rank.random_features import AS_SCRIPT, DIMS, DRAWS, FIRST_DEGREE_ERROR, PUBLISHED, STUDY
 from headcount.papers.registry import CLOSED_FORM, STUDIES
+from headcount.report.experiment import study_document
 from headcount.report.reading import documents_of
+from headcount.store import FILE_NAME, Store
 from headcount.theory.rank import first_degree_error, random_heads, rank_one_floor
 
 from ..helpers import fabricated
@@ -41,64 +44,57 @@ class Squares(ClosedFormStudy):
         return 1.0
 
     def document(self, pieces, scale):
-        return Section(name=self.name, title=self.title, asks=self.asks, headline=str(pieces))
+        return study_document(name=self.name, title=self.title, question=self.asks, headline=str(pieces))
 
 
 def test_pieces_are_computed_once_and_kept(tmp_path):
-    study, done = Squares(), []
-    found = study.run(tmp_path / "new" / "folder", Scale.SMOKE, done.append)
+    study, done, root = Squares(), [], tmp_path / "new" / "folder"
+    found = study.run(root, Scale.SMOKE, done.append)
     assert found == {"piece 1": [0.1, 1], "piece 2": [0.2, 4], "piece 3": [0.1 * 3, 9]}
     assert (study.calls, done) == ([1, 2, 3], [1, 1, 1])
-    assert study.run(tmp_path / "new" / "folder", Scale.SMOKE, done.append) == found
-    assert study.read(tmp_path / "new" / "folder", Scale.SMOKE) == found
+    assert study.run(root, Scale.SMOKE, done.append) == found
+    assert study.read(root, Scale.SMOKE) == found
     assert (study.calls, done) == ([1, 2, 3], [1, 1, 1])
-    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["squares-smoke.json"]
 
 
-def test_an_interrupted_run_keeps_what_is_done_and_goes_on_to_the_same_bytes(tmp_path):
+def test_an_interrupted_run_keeps_its_pieces_and_the_next_computes_the_others(tmp_path):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     Squares().run(whole, Scale.SMOKE)
     with pytest.raises(KeyboardInterrupt):
         Squares(stops_at=2).run(stopped, Scale.SMOKE)
     again = Squares()
     assert again.read(stopped, Scale.SMOKE) == {"piece 1": [0.1, 1]}
+    assert COMPLETE not in facts_of(stopped)
     again.run(stopped, Scale.SMOKE)
     assert again.calls == [2, 3]
-    assert again.path(stopped, Scale.SMOKE).read_bytes() == again.path(whole, Scale.SMOKE).read_bytes()
+    assert facts_of(stopped) == facts_of(whole)
 
 
-def test_every_scale_has_a_file_of_its_own(tmp_path):
+def facts_of(root):
+    with Store.open_for_reading(root) as store:
+        return store.facts("squares-smoke")
+
+
+def test_every_scale_is_an_experiment_of_its_own(tmp_path):
     study = Squares()
     study.run(tmp_path, Scale.SMOKE)
     assert study.read(tmp_path, Scale.LAPTOP) == {}
-    assert len({study.path(tmp_path, scale) for scale in Scale}) == 3
 
 
 def test_a_piece_that_is_no_longer_asked_for_is_left_out(tmp_path):
     study = Squares()
-    study.path(tmp_path, Scale.SMOKE).write_text(json.dumps({"piece 2": [0.2, 4], "piece 9": []}))
+    written(tmp_path, {"piece 2": [0.2, 4], "piece 9": []}, study=study)
     assert study.read(tmp_path, Scale.SMOKE) == {"piece 2": [0.2, 4]}
 
 
-DAMAGED = [b"", b"{", b'{"piece 1": [0.1', b"\xff\xfe", b"null", b"3", b"[]", b'"piece 1"', b'"words"', b"true"]
-
-
-@pytest.mark.parametrize("content", DAMAGED)
-def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path, content):
-    study = Squares()
-    path = study.path(tmp_path, Scale.SMOKE)
-    path.write_bytes(content)
-    for ask in (study.read, study.run):
-        with pytest.raises(StoreError, match=r"squares-smoke\.json"):
-            ask(tmp_path, Scale.SMOKE)
-    assert path.read_bytes() == content
+@pytest.mark.parametrize("ask", ["read", "run"])
+def test_damaged_results_are_refused_and_left_as_they_are(tmp_path, ask):
+    study, file = Squares(), tmp_path / FILE_NAME
+    file.write_bytes(b"words" * 1000)
+    with pytest.raises(StoreError, match=FILE_NAME):
+        getattr(study, ask)(tmp_path, Scale.SMOKE)
+    assert file.read_bytes() == b"words" * 1000
     assert study.calls == []
-
-
-def test_a_folder_in_the_files_place_is_refused(tmp_path):
-    Squares().path(tmp_path, Scale.SMOKE).mkdir()
-    with pytest.raises(StoreError, match=r"squares-smoke\.json"):
-        Squares().run(tmp_path, Scale.SMOKE)
 
 
 @pytest.mark.parametrize("below", [False, True])
@@ -219,6 +215,10 @@ def test_a_part_of_the_pieces_is_told(small):
         assert len(section.grids[0].rows) == len({name.split(",")[0] for name in kept})
 
 
+def test_the_plugin_names_every_study_in_closed_form():
+    assert set(NAMED) == set(CLOSED_FORM)
+
+
 @pytest.mark.parametrize("study", CLOSED_FORM.values(), ids=CLOSED_FORM)
 def test_its_cost_is_known_and_its_scales_grow(study):
     for cost in (study.expected_seconds, lambda scale: len(study.pieces(scale))):
@@ -226,9 +226,11 @@ def test_its_cost_is_known_and_its_scales_grow(study):
         assert 0 < smoke < laptop < paper
 
 
-def written(root, pieces, scale=Scale.SMOKE):
-    root.mkdir(exist_ok=True)
-    STUDY.path(root, scale).write_text(json.dumps(pieces))
+def written(root, pieces, scale=Scale.SMOKE, study=STUDY):
+    with Store.open_for_writing(root) as store:
+        name = store.begin(study.experiment(scale)).name
+        for piece, content in pieces.items():
+            store.put(name, piece, content)
     return root
 
 
@@ -241,7 +243,7 @@ def test_a_folder_without_trained_models_is_a_report(small, tmp_path):
 def test_a_folder_holds_computed_and_trained_studies_side_by_side(small, tmp_path):
     made = fabricated.study_sweep(STUDIES["rank-figure-d"])
     fabricated.write(tmp_path, fabricated.finished(made), {"headcount reproduce rank-figure-d": made})
-    assert len(documents_of(written(tmp_path, {}))[0]) == 1, "an empty file of pieces is no section"
+    assert len(documents_of(written(tmp_path, {}))[0]) == 1, "a study without pieces has no document"
     sections, warnings = documents_of(written(written(tmp_path, small), published_ends(), Scale.PAPER))
     assert [each.name for each in sections] == ["rank-figure-d", f"{STUDY.name}-smoke", f"{STUDY.name}-paper"]
     assert warnings == []

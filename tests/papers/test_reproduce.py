@@ -7,7 +7,7 @@ import pytest
 from headcount.papers.base import Scale
 from headcount.papers.rank import random_features
 from headcount.papers.registry import CLOSED_FORM, REAL_DATA, STUDIES
-from headcount.store import Outcome
+from headcount.store import FILE_NAME, Outcome, Store
 
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
@@ -169,7 +169,7 @@ def test_a_closed_form_study_is_computed_and_told(features):
     folder, result = features
     assert result.code == 0, result.err
     assert "64 rank-one heads leave an error of" in result.out
-    assert {path.name for path in folder.iterdir()} == {"rank-random-features-smoke.json", "report.html"}
+    assert {path.name for path in folder.iterdir()} == {FILE_NAME, "lock", "report.html"}
     assert "64 rank-one heads" in check_page((folder / "report.html").read_text()).said
 
 
@@ -191,8 +191,12 @@ def test_a_closed_form_study_is_reported_from_its_folder(features, tmp_path):
     assert section["name"] == "rank-random-features-smoke"
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["rank-random-features-smoke-random-features.svg"]
     assert section["headline"] in " ".join(headcount("show", folder).out.split())
-    for verb in ("status", "export", "verify", "collide"):  # they need trained models
-        a_sentence(headcount(verb, folder), 1, str(folder))
+    assert "rank-random-features, 12 pieces computed" in headcount("status", folder).out
+    rows = strict_json(headcount("export", folder, "--json").out)
+    assert len(rows) == 12
+    assert all(row["piece"].startswith("d = ") and len(row["errors"]) == 7 for row in rows)
+    a_sentence(headcount("verify", folder), 2, str(folder))  # it needs trained models, and so does collide
+    a_sentence(headcount("collide", folder), 2, "no model to search")
     assert contents(folder) == before
 
 
@@ -205,13 +209,14 @@ def test_a_dry_run_of_a_closed_form_study_computes_and_writes_nothing(tmp_path, 
     assert contents(tmp_path) == {}
 
 
-def test_a_damaged_file_of_pieces_is_told_and_kept(tmp_path):
-    path = tmp_path / "rank-random-features-smoke.json"
-    path.write_text("{")
-    for command in (FEATURES, (*FEATURES, "--dry-run")):
-        a_sentence(headcount(*command, "--out", tmp_path), 1, str(path))
-    a_sentence(headcount("report", tmp_path), 1, str(path))
-    assert contents(tmp_path) == {path: b"{"}
+def test_damaged_pieces_are_refused_and_kept(tmp_path):
+    with Store.open_for_writing(tmp_path) as store:
+        name = store.begin(random_features.STUDY.experiment(Scale.SMOKE)).name
+        store.put(name, "d = 8, draw 0", {"errors": "none"})
+    for verb in ("report", "show"):
+        a_sentence(headcount(verb, tmp_path), 1, str(tmp_path))
+    with Store.open_for_reading(tmp_path) as store:
+        assert store.get(name, "d = 8, draw 0") == {"errors": "none"}
 
 
 @pytest.mark.parametrize("below", ["", "below"])
@@ -235,7 +240,7 @@ def test_a_stopped_computation_keeps_its_pieces_and_says_so(features, tmp_path, 
     monkeypatch.setattr(random_features, "_compute", stops_at_the_third)
     result = headcount(*FEATURES, "--out", tmp_path)
     assert (result.code, result.out) == (130, "")
-    assert "rank-random-features-smoke.json" in result.err
+    assert f"kept in {tmp_path}" in result.err
     plan = strict_json(headcount(*FEATURES, "--out", tmp_path, "--dry-run", "--json").out)
     assert plan["rank-random-features"]["already_done"] == 2
     assert headcount("report", tmp_path, "-o", tmp_path / "page.html").code == 0

@@ -30,7 +30,7 @@ def export(
 ) -> Document:
     """Every cell of a results folder as a table. Without --timing, equal results make equal bytes.
 
-    A folder that holds inspections of trained models only gives a row per head."""
+    A folder that holds only inspections of trained models gives a row per head."""
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
         runs = {each.experiment: each.runs for each in store.progress()}
@@ -44,6 +44,6 @@ def export(
         content = [row for name, reader in without_cells.items() for row in reader.rows(name, facts[name])]
     else:
         content = rows(experiments, records, timing=timing)
-        for name, reader in without_cells.items():
-            say(f"{name} is an {reader.name} and has no cells; `headcount show {folder} --json` has its numbers.")
+        for name in without_cells:
+            say(f"{name} has no cells; `headcount show {folder} --json` has its numbers.")
     return Document(content=lambda: content, form=form.value, out=out)

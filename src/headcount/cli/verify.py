@@ -62,8 +62,8 @@ def verify(
         experiments, records, weights_of = store.experiments(), store.records(), store.weights
     require(
         bool(records) or all(has_cells(each.study) for each in experiments),
-        f"{folder} holds an inspection of a trained model, which has no cells to train again; the command that "
-        f"headcount status {folder} shows, with another --out, measures the model anew.",
+        f"{folder} holds nothing that headcount trained, so there are no cells to train again; the command that "
+        f"`headcount status {folder}` shows, with another --out, computes it anew.",
     )
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)

@@ -4,22 +4,18 @@ Reading a study needs no JAX: tasks, models and the engine are imported where a 
 """
 
 import enum
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from .._files import read_regular
 from ..answer import ErrorTable, Metric, error_table
 from ..answer.claim import ClaimResult
-from ..errors import StoreError
 from ..report.document import Document, Picture
 from ..report.experiment import study_document
-from ..report.files import write_whole
-from ..store import Experiment, Record, TrainSpec
-from ..store.database import UNREADABLE, reason_of
+from ..store import FILE_NAME, Experiment, Record, Store, TrainSpec
+from .plugin import COMPLETE
 
 if TYPE_CHECKING:
     from ..engine import Sweep
@@ -206,7 +202,7 @@ def _value(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ClosedFormStudy(ABC):
-    """A study that trains nothing: its numbers are computed piece by piece, and kept in one JSON file of the folder."""
+    """A study that trains nothing: its numbers are computed piece by piece, and stored as facts of an experiment."""
 
     name: str
     title: str
@@ -228,36 +224,35 @@ class ClosedFormStudy(ABC):
         """Its rules applied to the numbers that the paper plots, in place of ours; none where there are none."""
         return ()
 
-    def path(self, root: Path, scale: Scale) -> Path:
-        return root / f"{self.name}-{scale}.json"
+    def experiment(self, scale: Scale) -> Experiment:
+        """The experiment without cells whose facts are the pieces."""
+        name = f"{self.name}-{scale}"
+        return Experiment(
+            name=name, question=self.asks, task=self.name, axes=(), places={}, study=self.name, scale=scale.value
+        )
+
+    def stored(self, facts: Mapping[str, Any], scale: Scale) -> Pieces:
+        """The pieces among the facts of a folder."""
+        return {name: facts[name] for name in self.pieces(scale) if name in facts}
 
     def read(self, root: Path, scale: Scale) -> Pieces:
-        """The pieces that a folder holds; none where it has no such file. Raises StoreError for a damaged file."""
-        path = self.path(root, scale)
-        if not path.exists():
+        """The pieces that a folder holds; none where nothing is stored yet. Raises StoreError for a damaged folder."""
+        if not (root / FILE_NAME).exists():
             return {}
-        try:
-            content = json.loads(read_regular(path))
-            if not isinstance(content, dict):
-                raise TypeError("it holds no pieces")
-            return {name: content[name] for name in self.pieces(scale) if name in content}
-        except (OSError, ValueError, TypeError, RecursionError) as error:
-            raise StoreError(f"{path} cannot be read ({error}); move it away to compute it again.") from error
+        with Store.open_for_reading(root) as store:
+            return self.stored(store.facts(self.experiment(scale).name), scale)
 
-    def stored_document(self, root: Path, pieces: Pieces, scale: Scale) -> Document:
-        """Its part of a report, from pieces that a folder holds. Raises StoreError where they are not what was kept."""
-        try:
-            return self.document(pieces, scale)
-        except UNREADABLE as error:
-            damaged = f"{self.path(root, scale)} is not what was kept ({reason_of(error)})"
-            raise StoreError(f"{damaged}; move it away to compute it again.") from error
-
-    def run(self, root: Path, scale: Scale, on_done: Callable[[int], None] = lambda pieces: None) -> Pieces:
-        """Compute what the folder does not hold yet; every piece is written as soon as it is there."""
-        pieces = self.read(root, scale)
-        for name, compute in self.pieces(scale).items():
-            if name not in pieces:
-                pieces[name] = compute()
-                write_whole(self.path(root, scale), json.dumps(pieces, indent=1).encode())
-                on_done(1)
+    def run(
+        self, root: Path, scale: Scale, on_done: Callable[[int], None] = lambda pieces: None, command: str = ""
+    ) -> Pieces:
+        """Compute what the folder does not hold yet; every piece is stored as soon as it is there."""
+        with Store.open_for_writing(root) as store:
+            name = store.begin(self.experiment(scale), command).name
+            pieces = self.stored(store.facts(name), scale)
+            for piece, compute in self.pieces(scale).items():
+                if piece not in pieces:
+                    pieces[piece] = compute()
+                    store.put(name, piece, pieces[piece])
+                    on_done(1)
+            store.put(name, COMPLETE, True)
         return pieces

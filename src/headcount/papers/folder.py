@@ -1,7 +1,6 @@
-"""Read the papers' part of a results folder: experiments of studies, and files of closed forms."""
+"""Read the papers' part of a results folder: experiments of studies, trained or computed."""
 
 from dataclasses import replace
-from pathlib import Path
 
 from ..errors import StoreError
 from ..registry import StoredExperiment
@@ -32,16 +31,13 @@ def study_documents(stored: StoredExperiment) -> list[Document]:
     return documents
 
 
-def computed_documents(root: Path) -> list[Document]:
-    """The documents of closed-form studies in a folder."""
-    if not any(any(root.glob(f"*-{scale}.json")) for scale in Scale):
-        return []
+def computed_documents(stored: StoredExperiment) -> list[Document]:
+    """The document of a closed-form study; none where no piece of it is stored."""
     from .registry import CLOSED_FORM
 
-    return [
-        replace(document, name=f"{document.name}-{scale}", title=f"{document.title}, {scale} scale")
-        for each in CLOSED_FORM.values()
-        for scale in Scale
-        if (pieces := each.read(root, scale))
-        for document in [each.stored_document(root, pieces, scale)]
-    ]
+    each, scale = CLOSED_FORM[stored.experiment.study], Scale(stored.experiment.scale)
+    pieces = each.stored(stored.attachments, scale)
+    if not pieces:
+        return []
+    document = each.document(pieces, scale)
+    return [replace(document, name=f"{document.name}-{scale}", title=f"{document.title}, {scale} scale")]

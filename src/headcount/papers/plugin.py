@@ -1,6 +1,6 @@
-"""The papers' plugin: their verbs, and readers of studies and of closed forms."""
+"""The papers' plugin: its verb, and readers of its studies."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,11 @@ PASSAGE_OPTIONS = {
     "split": Option("Which queries of a folder: train, dev."),
 }
 
+CLOSED_FORM = ("rank-random-features",)
+"""The studies that train nothing, by name: naming them here keeps the others from being imported."""
+COMPLETE = "complete"
+"""The fact that says that all pieces of such a study are there."""
+
 
 class PaperReader(StudyReader):
     """Reads the experiment of any study; all studies are imported when one is read."""
@@ -39,6 +44,31 @@ class PaperReader(StudyReader):
         return study_documents(stored)
 
 
+class ComputedReader(StudyReader):
+    """Reads studies in closed form, which have facts and no cells."""
+
+    has_cells = False
+    name = "study"
+
+    def documents(self, stored: StoredExperiment) -> "list[Document]":
+        from .folder import computed_documents
+
+        return computed_documents(stored)
+
+    def is_complete(self, facts: Iterable[str]) -> bool:
+        return COMPLETE in facts
+
+    def progress_words(self, task: str, attachments: Mapping[str, Any]) -> str:
+        return f"{task}, {len(attachments.keys() - {COMPLETE})} pieces computed"
+
+    def go_on(self, command: str) -> str:
+        return f"To go on, run: {command}" if command else ""
+
+    def rows(self, experiment: str, attachments: Mapping[str, Any]) -> list[dict[str, Any]]:
+        pieces = {name: piece for name, piece in attachments.items() if name != COMPLETE}
+        return [{"experiment": experiment, "piece": name} | piece for name, piece in pieces.items()]
+
+
 class PapersPlugin(Plugin):
     """Published tables and figures."""
 
@@ -46,12 +76,7 @@ class PapersPlugin(Plugin):
     data_options = PASSAGE_OPTIONS
 
     def reader(self, study: str) -> StudyReader:
-        return PaperReader()
-
-    def file_documents(self, folder: Path) -> "list[Document]":
-        from .folder import computed_documents
-
-        return computed_documents(folder)
+        return ComputedReader() if study in CLOSED_FORM else PaperReader()
 
     def task_at(
         self, path: Path, options: dict[str, Any], *, cache: Path | None, planned: bool

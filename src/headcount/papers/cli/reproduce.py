@@ -11,20 +11,21 @@ from typing import Annotated, Any
 import typer
 
 from ..._cache import keep_compiled_programs
-from ...cli.app import messages, say
+from ...cli.app import messages, say, this_command
 from ...cli.arguments import counts
 from ...cli.backend import BackendOption
 from ...cli.options import On, Workers
 from ...cli.plans import describe_plan
 from ...cli.running import run, settled, training_on
 from ...engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
-from ...errors import InputError, require
+from ...errors import InputError, StoreError, require
 from ...report.document import Document, Entry, Grid, line
 from ...report.progress import bytes_progress, counted_progress
 from ...report.reading import documents_of, what_was_lost
 from ...report.render import write_report
 from ...report.render.words import spoken_time
 from ...store import Outcome, Store
+from ...store.database import RESTORE, UNREADABLE, reason_of
 from ..base import ClosedFormStudy, Scale, Study
 from ..real_data.base import RealDataStudy
 from ..real_data.cifar import PATCHES, CifarStudy
@@ -219,10 +220,16 @@ def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Document:
     left = len(each.pieces(scale)) - len(each.read(folder, scale))
     try:
         with counted_progress(messages, "computing", left, "pieces") as on_done:
-            return each.stored_document(folder, each.run(folder, scale, on_done), scale)
+            pieces = each.run(folder, scale, on_done, this_command())
     except KeyboardInterrupt:
-        say(f"Stopped. What is computed is kept in {each.path(folder, scale)}; run the same command to go on.")
+        say(f"Stopped. What is computed is kept in {folder}; run the same command to go on.")
         raise typer.Exit(130) from None
+    try:
+        return each.document(pieces, scale)
+    except UNREADABLE as error:
+        raise StoreError(
+            f"{folder} holds pieces of {each.name} that cannot be read: {reason_of(error)}. {RESTORE}"
+        ) from error
 
 
 def _trained(each: Study, scale: Scale, folder: Path, summary: RunSummary) -> Document | None:
