@@ -59,6 +59,7 @@ OF_THE_TASK = ("--targets", "--sequence", "--embeddings")
 """Options of `headcount measure` that `headcount verify` needs to read a user's data again."""
 MAX_HEADS = 32
 """Head counts past which no more are advised."""
+UNKNOWNS = {"seeds": "the scatter between seeds", "data": "other draws of the data", "search": "the search"}
 MORE_HEADS = {
     STILL_FALLING: "The error still falls with every head",
     NO_SHARP_DROP: "The error changes with heads, and more may show a drop that lasts",
@@ -201,15 +202,12 @@ def _stopped(of: Situation) -> Iterator[NextStep]:
     diverged = sum(record.outcome is Outcome.DIVERGED for record in of.records)
     if diverged:
         why = f"Of {len(of.records)} models {diverged} {DIVERGED}"
-        yield of.step(why, learning_rates=[min(SLOWER * _learning_rate(of), TrainSpec().learning_rate)])
+        yield of.step(why, learning_rates=[min(SLOWER * _usual(of, "learning_rate"), TrainSpec().learning_rate)])
 
 
-def _one_seed(of: Situation) -> Iterator[NextStep]:
+def _too_little_tried(of: Situation) -> Iterator[NextStep]:
     if of.answer.reason == ONE_SEED and not of.effort:
         yield of.step("One seed is not evidence", seeds=USUAL_SEEDS)
-
-
-def _one_head_count(of: Situation) -> Iterator[NextStep]:
     if of.answer.reason == ONE_HEAD_COUNT and "heads" in of.experiment.axes:
         yield of.step("Head counts are compared, so give several", heads=USUAL_HEADS)
 
@@ -219,19 +217,18 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
         return
     rivals = [each for each in of.baselines if each.name != CONSTANT]
     constant = next((each.error for each in of.baselines if each.name == CONSTANT), 1.0)
-    best = min(rivals, key=lambda each: each.error, default=None)
+    best, longer = min(rivals, key=lambda each: each.error, default=None), {"steps": 2 * _usual(of, "steps")}
     if best is not None and best.error < NOTHING_LEARNED * constant:
         reached = f"{best.label} has {error_words(of.table.metric, [best.error])}"
         why = f"Nothing was learned, but y depends on x: {reached}; another learning rate may help"
-    else:
-        # From a part of the training examples it does not follow.
-        *others, last = [each.label for each in rivals if not each.note] or [""]
-        also = f", nor by {', '.join(others)}{' or ' if others else ''}{last}" if last else ""
-        why = f"Nothing was learned{also}: is row i of y the target of row i of x? Or training is too short"
-        yield of.step(why, steps=2 * _steps(of))
+        yield of.step(why, learning_rates=[SLOWER * _usual(of, "learning_rate")])
+        yield of.step("Or train for longer", **longer)
         return
-    yield of.step(why, learning_rates=[SLOWER * _learning_rate(of)])
-    yield of.step("Or train for longer", steps=2 * _steps(of))
+    # From a part of the training examples it does not follow.
+    *others, last = [each.label for each in rivals if not each.note] or [""]
+    also = f", nor by {', '.join(others)}{' or ' if others else ''}{last}" if last else ""
+    why = f"Nothing was learned{also}: is row i of y the target of row i of x? Or training is too short"
+    yield of.step(why, **longer)
 
 
 def _more_heads(of: Situation) -> Iterator[NextStep]:
@@ -240,7 +237,7 @@ def _more_heads(of: Situation) -> Iterator[NextStep]:
     if judged is None or of.answer.reason not in MORE_HEADS or differ_by_chance(judged, of.examples):
         return
     window, longest = of.setting("model", "window"), max(judged.values("length"))
-    if window is not None and window < longest and _layers(of) == 1:
+    if window is not None and window < longest and of.setting("model", "layers", 1) == 1:
         hidden = f"With one layer and a window of {window}, no head sees the other tokens of {longest}"
         yield of.step(f"{hidden}; a window over all of them", window=longest)
         return
@@ -249,7 +246,7 @@ def _more_heads(of: Situation) -> Iterator[NextStep]:
         more = range(1, max(ENOUGH_HEADS, 2 * most) + 1)
         yield of.step(f"{MORE_HEADS[of.answer.reason]}; at most {most} were tried", heads=more)
     if of.answer.reason == GROWS_WITH_LENGTH:
-        yield of.step("Or another layer", layers=_layers(of) + 1)
+        yield of.step("Or another layer", layers=of.setting("model", "layers", 1) + 1)
 
 
 def _few_examples(of: Situation) -> Iterator[NextStep]:
@@ -274,7 +271,9 @@ def _flat(of: Situation) -> Iterator[NextStep]:
     if of.answer.kind != "floor":
         return
     floor = "" if of.answer.floor is None else f" ({error_words(of.table.metric, [of.answer.floor])})"
-    yield of.step(f"Heads do not lower the error{floor}; another layer may", layers=_layers(of) + 1)
+    yield of.step(
+        f"Heads do not lower the error{floor}; another layer may", layers=of.setting("model", "layers", 1) + 1
+    )
 
 
 def _at_the_query(of: Situation) -> Iterator[NextStep]:
@@ -310,22 +309,20 @@ def _not_converged(of: Situation) -> Iterator[NextStep]:
         return
     heads = record.cell.model.get("heads")
     of_what = "" if heads is None else f" of {count_of_heads(heads)}"
-    yield of.step(f"The error{of_what} still falls at the end of training", steps=2 * _steps(of))
+    yield of.step(f"The error{of_what} still falls at the end of training", steps=2 * _usual(of, "steps"))
 
 
 def _uncertain(of: Situation) -> Iterator[NextStep]:
     """An interval of several head counts, or an answer that the seeds do not bear out."""
     if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT) or of.answer.reason.endswith(DIVERGED):
         return
-    if has_map(of.table) or has_heads_map(of.table):
-        if of.answer.kind == "none":
-            yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
-        return
-    narrowing = narrowing_of(of.answer, of.table, of.effort)
+    of_map = has_map(of.table) or has_heads_map(of.table)
+    narrowing = None if of_map else narrowing_of(of.answer, of.table, of.effort)
     if narrowing is not None:
-        yield of.step(f"{_open_counts(of.answer)} are left open by {_unknown(of.answer)}", **narrowing)
-    elif of.answer.kind == "none" and not of.effort:
-        yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
+        counts = f"{of.answer.low} to {count_of_heads(of.answer.high or 0)}"
+        yield of.step(f"{counts} are left open by {UNKNOWNS[of.answer.widest or 'seeds']}", **narrowing)
+    elif of.answer.kind == "none" and (of_map or not of.effort):
+        yield of.step("More seeds may show an answer", seeds=2 * max(1, len(of.table.values("seed"))))
     elif of.answer.kind == "none" and of.effort.get("level") != THOROUGH:
         yield of.step("More starts may show an answer", effort=THOROUGH)
 
@@ -344,15 +341,6 @@ def narrowing_of(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -
     return {"seeds": max(MANY_SEEDS, 2 * len(table.values("seed")))}
 
 
-def _open_counts(answer: Answer) -> str:
-    return f"{answer.low} to {count_of_heads(answer.high or 0)}"
-
-
-def _unknown(answer: Answer) -> str:
-    names = {"seeds": "the scatter between seeds", "data": "other draws of the data", "search": "the search"}
-    return names[answer.widest or "seeds"]
-
-
 def _settled(of: Situation) -> Iterator[NextStep]:
     """What is always worth doing."""
     folder = of.folder or "DIR"
@@ -368,8 +356,7 @@ def _settled(of: Situation) -> Iterator[NextStep]:
 
 RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
     _stopped,
-    _one_seed,
-    _one_head_count,
+    _too_little_tried,
     _at_the_query,
     _nothing_learned,
     _few_examples,
@@ -382,19 +369,7 @@ RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
 )
 
 
-def _learning_rate(of: Situation) -> float:
-    rates = [record.cell.train.learning_rate for record in of.records if not record.cell.parent]
-    return float(of.setting("train", "learning_rate") or max(rates, default=0.01))
-
-
-def _steps(of: Situation) -> int:
-    steps = [record.cell.train.steps for record in of.records if not record.cell.parent]
-    return int(of.setting("train", "steps") or max(steps, default=3000))
-
-
-def _layers(of: Situation) -> int:
-    return int(of.setting("model", "layers", 1))
-
-
-def _more_seeds(of: Situation) -> int:
-    return 2 * max(1, len(of.table.values("seed")))
+def _usual(of: Situation, name: str) -> Any:
+    """Return a setting of the training that all share, or the largest of models that started at random weights."""
+    tried = [getattr(record.cell.train, name) for record in of.records if not record.cell.parent]
+    return of.setting("train", name) or max(tried, default=getattr(TrainSpec(), name))

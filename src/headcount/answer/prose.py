@@ -11,10 +11,19 @@ from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, POOLED, Baseline
 from .heads_rule import judged_errors
-from .rank_prose import rank_prose
 from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
 from .table import ErrorTable
-from .words import BELOW_EXACT, as_sentence, count_of_heads, error_name, error_words, factor_words, listed
+from .words import (
+    BELOW_EXACT,
+    as_sentence,
+    count_of_heads,
+    error_name,
+    error_words,
+    factor_words,
+    heads_listed,
+    listed,
+    size_of,
+)
 
 ALIKE = 1.05
 """Errors within this factor are alike, whatever the sampling error."""
@@ -48,17 +57,19 @@ def prose(
     if answer.map:
         return tuple(map(as_sentence, _of_map(answer)))
     asked, _ = asked_table(table)
+    judged = judged_errors(asked if has_map(table) else asked.reduced("rank"))
     if has_map(table):
-        judged = judged_errors(asked)
-        beside = [] if judged is None else _beside(judged, answer, baselines, examples, converged)
-        return (*rank_prose(asked, answer), *map(as_sentence, beside))
-    judged = judged_errors(asked.reduced("rank"))
-    if judged is None:
-        return (as_sentence(f"there is no answer: {answer.reason}"),)
-    say = {"needs": _needs, "floor": _floor}.get(answer.kind)
-    sentences = [_no_answer(judged, answer, examples) if say is None else say(judged, answer)]
-    sentences += _beside(judged, answer, baselines, examples, converged)
-    sentences += [_meaning(judged, baselines, overfits)] if answer.kind == "floor" else []
+        sentences = _of_rank(asked, answer)
+    elif judged is None:
+        sentences = [f"there is no answer: {answer.reason}"]
+    elif answer.kind == "none":
+        sentences = [_no_answer(judged, answer, examples)]
+    else:
+        sentences = [_needs(judged, answer) if answer.kind == "needs" else _floor(judged, answer)]
+    if judged is not None:
+        sentences += _without_attention(judged, answer, baselines, examples, converged)
+        if answer.kind == "floor" and not has_map(table):
+            sentences.append(_meaning(judged, baselines, overfits))
     return tuple(map(as_sentence, sentences))
 
 
@@ -79,6 +90,34 @@ def _of_map(answer: Answer) -> list[str]:
         [f"{far} {'stays' if far == 1 else 'stay'} far above the best error at every head count tried"] if far else []
     )
     return words
+
+
+def _of_rank(table: ErrorTable, answer: Answer) -> list[str]:
+    """Say in one or two sentences what a table over heads and rank shows."""
+    table = table.ordered("heads", "rank", "length", "seed")
+    heads, ranks = table.values("heads"), table.values("rank")
+    errors = table.reduced("seed").errors
+    there = np.isfinite(errors).all(axis=2)
+    worst = np.where(there, errors.max(axis=2, initial=-np.inf, where=np.isfinite(errors)), np.nan)
+    name, tried = error_name(table.metric), f"{heads_listed(heads)} of rank {listed(ranks)}"
+    if not there.any():
+        return [f"there is no answer: {answer.reason}"]
+    if answer.kind == "none":
+        row, column = np.unravel_index(np.nanargmin(worst), worst.shape)
+        best = f"{error_words(table.metric, [worst[row, column]])} at best, with {size_of(heads[row], ranks[column])}"
+        return [f"of {tried} {name} is {best}", f"there is no answer: {answer.reason}"]
+    if answer.kind == "floor":
+        spread = error_words(table.metric, worst[there])
+        return [f"{name} is {spread} for all of {tried}: neither heads nor rank makes a difference"]
+    solved = np.array([[answer.solves(count, rank) for rank in ranks] for count in heads]) & there
+    words = f"from {' or '.join(dict.fromkeys(size_of(*answer.frontier[end]) for end in (0, -1)))} on {name} is"
+    words = f"{words} {error_words(table.metric, worst[solved])}"
+    unsolved = worst[there & ~solved]
+    if not unsolved.size:
+        return [f"{words}, for all that was tried: {tried}"]
+    fold = answer.fold if answer.fold is not None and answer.fold >= MIN_FOLD else None
+    times = "" if fold is None else f", {factor_words(fold)} times less than beside them"
+    return [f"{words}{times}", f"the others of {tried} have {error_words(table.metric, unsolved)}"]
 
 
 def _needs(judged: ErrorTable, answer: Answer) -> str:
@@ -183,7 +222,7 @@ def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: in
     return np.asarray(SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples))
 
 
-def _beside(
+def _without_attention(
     judged: ErrorTable, answer: Answer, baselines: Sequence[Baseline], examples: int | None, converged: bool
 ) -> list[str]:
     """What models without attention reach at the longest length, and whether attention is worth it."""

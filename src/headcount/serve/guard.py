@@ -19,7 +19,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_ADDRESS = 2000
 HEADERS = {
-    # Charts have style attributes; sheets and scripts are files of ours. A folder's pictures are images and run nothing.
+    # Charts have style attributes; sheets and scripts are files of ours. As images a folder's pictures run nothing.
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "style-src-attr 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'",
