@@ -45,8 +45,8 @@ def _import_from(folder: str) -> None:
     """From now on the modules in a folder are imported before others of their names."""
     sys.path[:] = [folder, *(other for other in sys.path if other != folder)]
     importlib.invalidate_caches()
-    beside = {entry.name.removesuffix(".py") for entry in os.scandir(folder) if _is_importable(entry)} - {"__main__"}
-    others = {name for name in beside if _is_elsewhere(sys.modules.get(name), folder, name)}
+    nearby = {entry.name.removesuffix(".py") for entry in os.scandir(folder) if _is_importable(entry)} - {"__main__"}
+    others = {name for name in nearby if _is_elsewhere(sys.modules.get(name), folder, name)}
     for name in list(sys.modules):
         if name.partition(".")[0] in others:
             del sys.modules[name]

@@ -71,7 +71,7 @@ def measure(
         lengths: Sequence lengths; 8, 16, 32, or the task's own where it has only one.
         seeds: Random starts at every head count, as in the papers, and nothing else.
         effort: "quick", "normal" (where None) or "thorough": how much is tried before the answer counts as settled.
-        minutes: After so many minutes what has finished is answered from.
+        minutes: After them the answer is from what has finished.
         learning_rates: Peak learning rates; the best one per seed counts.
         model: `model(heads)` gives a spec; the recipe's models where None.
         train: How models are trained; the recipe's training where None.

@@ -24,7 +24,7 @@ from .tasks import AbstractTask
 from .tasks.objective import AbstractLabelObjective
 
 ATTACHMENT = "heads"
-"""The name under which the result is kept beside an experiment."""
+"""The name under which the result is stored with an experiment."""
 EXAMPLES = 4
 MAX_LENGTH = 64
 MAX_HEADS = 64
@@ -44,7 +44,7 @@ def attach_heads_read(
     task: AbstractTask,
     stop: threading.Event | None = None,
 ) -> None:
-    """Keep what the heads of the best model read beside an experiment, or why that cannot be said: `skipped`.
+    """Store what the heads of the best model read with an experiment, or why that cannot be said: `skipped`.
 
     What is kept of the same model is not computed again. The answer is there already, so neither a `stop` nor weights
     that are missing, a task that cannot be drawn or too little memory raise anything.
@@ -57,7 +57,7 @@ def attach_heads_read(
         require(record is not None, f"no model of at most {MAX_LENGTH} tokens has finished.")
         assert record is not None
         content = heads_read(store, experiment, record, task, stop)
-    except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
+    except Exception as error:  # the answer, which is stored by now, must not be lost with this
         content = {"skipped": f"{type(error).__name__}: {error}"}
     store.put(experiment.name, ATTACHMENT, content)
 

@@ -100,7 +100,7 @@ class Measurement:
 
     @property
     def coverage(self) -> Coverage:
-        """How much of what was asked is trained: `complete`, `missing` (models), and the `command` that goes on."""
+        """How much of what was asked is trained: `complete`, `missing` (models), and the `command` that continues."""
         if self.stored is not None:
             return self.stored
         trained = sum(record.outcome is not Outcome.FAILED for record in self.records)
@@ -116,7 +116,7 @@ class Measurement:
         return answer(self.table)
 
     def support(self) -> "dict[str, Any] | None":
-        """How many tokens the target depends on at once, as it was stored beside the models: the support dimension of a
+        """How many tokens the target depends on at once, as it was stored with the models: the support dimension of a
         task that has a gradient, at the longest length up to 64 (`value`, `exact`), or of data an `estimate` from
         the gradients of the best model; None where neither is there. See docs/support.md.
         """

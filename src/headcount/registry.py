@@ -117,7 +117,7 @@ class Plugin:
         return None
 
     def file_sections(self, folder: Path) -> "list[Section]":
-        """What a report shows of files that the satellite wrote beside the results."""
+        """What a report shows of files that the satellite wrote next to the results."""
         return []
 
     def check_folder(self, folder: Path) -> FolderCheck | None:

@@ -86,7 +86,7 @@ def verify(
     """Train the cells of `chosen` again in a temporary folder, and compare.
 
     Args:
-        records: All stored records, for the seeds beside a chosen one.
+        records: All stored records, for the other seeds of a chosen one.
         chosen: Those to be trained again.
         task_of: Gives the task of a stored spec.
         weights_of: Gives the stored weights of a cell by its key: a descended model is trained again from its parent.

@@ -1,4 +1,4 @@
-"""What models without attention reach, beside the errors of the models with it."""
+"""What models without attention reach, to compare the errors of models with it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Baseline:
 
 
 def baselines_of(table: ErrorTable, stored: Iterable[Mapping[str, Any]]) -> tuple[Baseline, ...]:
-    """The baselines beside a table at its longest length: the best constant answer first, the others by error.
+    """Return the baselines of a table at its longest length: the best constant answer first, the others by error.
 
     Arguments: `stored` is the attachment "baselines" of an experiment; those of other lengths, and those that were
     skipped, are left out.

@@ -98,7 +98,7 @@ class LearningCurve:
     points: int
 
     def at(self, examples: float) -> Estimate:
-        """The share with so many examples, measured or not, and the interval that the mean over seeds would lie in."""
+        """Return the share with this many examples, and the interval that the mean over seeds would lie in."""
         x = np.log(examples)
         margin = self.margin * np.sqrt(1 + 1 / self.points + (x - self.middle) ** 2 / self.spread)
         middle = self.intercept + self.slope * x

@@ -254,7 +254,7 @@ def _grain(judged: ErrorTable) -> Float[np.ndarray, " lengths"]:
 
 
 def nothing_learned(words: str, judged: ErrorTable) -> str:
-    """The words, and the smallest error beside what a constant answer scores there."""
+    """Add to the words the smallest error, and what a constant answer scores there."""
     place = np.unravel_index(np.nanargmin(judged.relative), judged.errors.shape)
     error, baseline = judged.errors[place], judged.baseline[place]
     chance = (

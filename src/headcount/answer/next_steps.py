@@ -33,7 +33,7 @@ from .words import count_of_heads, error_words, heads_listed
 
 MAX_STEPS = 3
 OVERFITTING = 7.0
-"""A training error so many times below the validation error is overfitting."""
+"""A validation error this many times the training error is overfitting."""
 FALLING, LAST_POINTS = 0.95, 3
 """A validation curve has not converged if over its last points (a tenth of the steps) it falls below this share."""
 MANY_SEEDS = 16
@@ -51,10 +51,10 @@ STORED = ("examples", "content", "corpus")
 """What the spec of a task of stored examples has: arrays, images, passages."""
 OF_DATA = ("answered_at", "validation_fraction")
 """Options of a file of data; a task that was made in Python has them already."""
-GOES_ON = ("heads", "seeds", "effort")
-"""Options that go on with the same experiment."""
+CONTINUING = ("heads", "seeds", "effort")
+"""Options that continue the same experiment."""
 ALWAYS_TAKEN = ("heads", "seeds", "effort", "learning_rates")
-"""Arguments that `hc.measure` takes beside any task, model and training."""
+"""Arguments that `hc.measure` takes with any task, model and training."""
 OF_THE_TASK = ("--targets", "--sequence", "--embeddings")
 """Options of `headcount measure` that `headcount verify` needs to read a user's data again."""
 MAX_HEADS = 32
@@ -113,8 +113,8 @@ class Situation:
         return NextStep(why, changed(self.command, options | self._folder_of_its_own(options)))
 
     def _folder_of_its_own(self, options: dict[str, Any]) -> dict[str, str]:
-        """Other models, data or training answer another question: it goes into a folder beside this one."""
-        told_apart = [name for name in options if name not in GOES_ON]
+        """Other models, data or training answer another question: it goes into a folder next to this one."""
+        told_apart = [name for name in options if name not in CONTINUING]
         if not (self.command and self.folder and told_apart):
             return {}
         name = told_apart[0]
@@ -189,13 +189,13 @@ def next_steps(situation: Situation) -> tuple[NextStep, ...]:
 
 
 def _stopped(of: Situation) -> Iterator[NextStep]:
-    """Training that ended before it was done: the same command goes on."""
+    """Training that ended before it was done: the same command continues."""
     again = of.command or "hc.measure(...)"
     if of.effort.get("ended") == "budget":
-        yield NextStep("The minutes were over before the answer was settled; the same command goes on", again)
+        yield NextStep("The minutes were over before the answer was settled; the same command continues", again)
     elif of.missing:
         models = "1 model asked for is" if of.missing == 1 else f"{of.missing} models asked for are"
-        yield NextStep(f"{models} not trained yet; the same command goes on", again)
+        yield NextStep(f"{models} not trained yet; the same command continues", again)
     failed = sum(not record.settled for record in of.records)
     if failed:
         yield NextStep(f"Of {len(of.records)} models {failed} failed; the same command trains them again", again)

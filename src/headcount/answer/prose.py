@@ -116,7 +116,7 @@ def _of_rank(table: ErrorTable, answer: Answer) -> list[str]:
     if not unsolved.size:
         return [f"{words}, for all that was tried: {tried}"]
     fold = answer.fold if answer.fold is not None and answer.fold >= MIN_FOLD else None
-    times = "" if fold is None else f", {factor_words(fold)} times less than beside them"
+    times = "" if fold is None else f", {factor_words(fold)} times less than in the next smaller models"
     return [f"{words}{times}", f"the others of {tried} have {error_words(table.metric, unsolved)}"]
 
 
@@ -208,7 +208,7 @@ def _lengths(judged: ErrorTable) -> str:
 
 
 def differ_by_chance(judged: ErrorTable, examples: int | None) -> bool:
-    """Whether head counts differ by less than the sampling error of so many validation examples, at every length."""
+    """Whether head counts differ by less than the sampling error of the validation examples, at every length."""
     if examples is None:
         return False
     smallest, largest = judged.errors.min(axis=0), judged.errors.max(axis=0)
@@ -216,7 +216,7 @@ def differ_by_chance(judged: ErrorTable, examples: int | None) -> bool:
 
 
 def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: int) -> np.ndarray:
-    """Twice the standard error over so many examples: of a share, or of the mean square of normal residuals."""
+    """Twice the standard error over the examples: of a share, or of the mean square of normal residuals."""
     errors = np.asarray(errors, float)
     variance = errors * (1 - errors) if judged.metric.baseline is None else 2 * errors**2
     return np.asarray(SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples))

@@ -1,6 +1,6 @@
 """Heads or rank: which of the two a task is short of, read from a sweep over both.
 
-A cell is a model of so many heads of so high a rank; its error is the smallest over seeds, at the length where that is
+A cell is a number of heads and a rank; its error is the smallest over seeds, at the length where that is
 largest, because a model that fails at one of the lengths has not solved the task. A larger model contains the smaller
 ones, so a cell counts with the smallest error among the cells it contains: what is above that is training's failure.
 
@@ -205,7 +205,7 @@ def _why(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> str:
         return UNDOING
     if sharp.any():
         return "only the largest model tried lowers the error; try more heads or a higher rank"
-    return "the error changes with heads or rank but shows no sharp drop with a plateau beside it"
+    return "the error changes with heads or rank but shows no sharp drop with a plateau after it"
 
 
 def _solved(

@@ -4,7 +4,7 @@
     slope     log error against log length: it rises with length below the transition, and no longer from it on
     reversal  the weighted reversal score R(h), which turns positive at the transition
 
-The drop decides the answer; the other two are evidence beside it, because an error that training has not driven to its
+The drop decides the answer; the other two are further evidence, because an error that training has not driven to its
 floor can rise with length at any head count. Source of slope and reversal: Yu et al. (arXiv 2510.06662), section 5.
 
 Errors are relative: shares of the error of the best constant answer. Every function takes one table of heads x lengths,
@@ -51,7 +51,7 @@ MIN_FOLD = 1.1
 NOTHING_LEARNED = 0.9
 """An error above this share of the best constant answer's is hardly better than that answer."""
 NOISE_BAND = 4.0
-"""Nor is an error within so many standard errors of it: the smallest of some hundred draws lies three below."""
+"""Nor is an error within this many standard errors of it: the smallest of some hundred draws lies three below."""
 REVERSED = 0.25
 """A reversal score above this is a reversal, not a ripple."""
 NONE = -1
@@ -177,7 +177,7 @@ def _is_even(best: Float[np.ndarray, "*resamples heads lengths"]) -> Bool[np.nda
 def _is_chance(
     best: Float[np.ndarray, "*resamples heads lengths"], grain: Float[np.ndarray, " lengths"] | float, errors: float
 ) -> Bool[np.ndarray, "*resamples"]:
-    """Whether no head count is better than the smallest by so many standard errors of an error rate."""
+    """Whether no head count is better than the smallest by `errors` standard errors of an error rate."""
     first, others = best[..., :1, :], best[..., 1:, :]
     within = np.all(first - others <= errors * np.sqrt(first * grain), axis=(-2, -1))
     return np.asarray(within & np.all(np.asarray(grain) > 0))

@@ -5,7 +5,7 @@ hard with exactly as many:
 
     1. random starts at a large head count; one of them says how many heads the task looks like (`estimate`); where that
        leaves little room, a larger head count;
-    2. models of about so many heads, descended from the best of the large ones;
+    2. models of about that many heads, descended from the best of the large ones;
     3. until it is settled: more starts at the answer, and just below it, where the answer would be wrong if one of them
        did as well;
     4. the same on other draws of the data.
@@ -35,7 +35,7 @@ SPARE = 1.3
 OTHER_SEEDS = 2
 """Random starts, at the smallest head count and on other draws."""
 MAX_ROUNDS = 8
-"""Rounds at the boundary of one draw: an answer that still moves after so many is given as it is."""
+"""Rounds at the boundary of one draw: an answer that still moves after them is given as it is."""
 SLOWER = (0.5, 0.25)
 """Learning rates, as shares, of the starts that are added where most got stuck."""
 SEED_BLOCK = 100
@@ -53,7 +53,7 @@ class Round:
 
 
 def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
-    """What to train next. When the iteration goes on, `results` holds what the last round asked for."""
+    """Yield what to train next. When the iteration continues, `results` must hold what the last round asked for."""
     if not question.removes_heads:
         yield from _more_seeds(question, effort, results)
         return
@@ -97,10 +97,10 @@ def _at_top(
     seeds: int,
     draw: int,
     why: str,
-    beside: Sequence[Cell] = (),
+    others: Sequence[Cell] = (),
 ) -> Iterator[Round]:
     """Random starts at the head count that others descend from; more, at smaller rates, where most got stuck."""
-    yield Round(why, (*question.random([top], range(seeds), draw=draw), *beside))
+    yield Round(why, (*question.random([top], range(seeds), draw=draw), *others))
     for turn, share in enumerate(SLOWER, start=1):
         enough = 2 if draw == 0 and turn == 1 else 1
         learned = results.learned(top, draw)
@@ -113,7 +113,7 @@ def _at_top(
 def _settled(
     question: Question, effort: Effort, results: Results, top: int, *, draw: int, around: int | None = None
 ) -> Iterator[Round]:
-    """Descend from the largest models, and go on at the answer until nothing is missing there."""
+    """Descend from the largest models, and train more at the answer until nothing is missing there."""
     if results.learned(top, draw):
         looks = {*results.estimates(top, draw), *([] if around is None else [around])}
         near = _near(question, looks, top)

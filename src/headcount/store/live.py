@@ -7,7 +7,6 @@ run. A reader gets None for a file that is missing, half written, or not ours.
 
 import datetime
 import json
-import math
 import os
 import socket
 import time
@@ -31,18 +30,6 @@ State = Literal["running", "silent", "killed", "ended", "in use"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
-    """The validation error of a model in training, of which it has `steps`: pairs of step and error."""
-
-    heads: int
-    length: int
-    seed: int
-    steps: int
-    start: str
-    points: tuple[tuple[int, float], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Live:
     """How a run goes. Times are seconds since 1970; `steps` and `programs` are pairs: done and expected.
 
@@ -61,7 +48,6 @@ class Live:
     steps: tuple[int, int] = (0, 0)
     seconds_left: float | None = None
     early: dict[str, int] | None = None
-    curves: tuple[Curve, ...] = ()
     ended: str = ""
 
     def state(self, now: float | None = None) -> State:
@@ -126,20 +112,10 @@ def _parsed(content: Any) -> Live | None:
     early, left = content["early"], content["seconds_left"]
     content["early"] = None if early is None else {name: int(early[name]) for name in ("heads", "length", "step")}
     content["seconds_left"] = None if left is None else float(left)
-    content["curves"] = tuple(_curve(**curve) for curve in content["curves"])
     content |= {name: _pair(*content[name]) for name in ("programs", "steps")}
     for seconds in (content["started"], content["beat"], left or 0.0):
         clock(seconds)
     return Live(**content)
-
-
-def _curve(*, heads: Any, length: Any, seed: Any, steps: Any, start: Any, points: Any) -> Curve:
-    """A curve; an error that was not finite is null in the file."""
-    heads, length, seed, steps = map(int, (heads, length, seed, steps))
-    if steps < 1:
-        raise ValueError("a curve of no steps")
-    pairs = tuple((int(step), math.nan if error is None else float(error)) for step, error in points)
-    return Curve(heads=heads, length=length, seed=seed, steps=steps, start=str(start), points=pairs)
 
 
 def _pair(done: Any, expected: Any) -> tuple[int, int]:

@@ -2,24 +2,20 @@
 
 import contextlib
 import json
-import math
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
 from .._files import UNFINISHED, write_whole
 from ..events import Event
-from .cell import Cell
-from .live import FORMAT, LIVE_FILE, Curve, Live
+from .live import FORMAT, LIVE_FILE, Live
 
 WRITE_SECONDS = 0.5
 BEAT_SECONDS = 5.0
-MAX_CURVES = 48
 
 
 class LiveWriter:
@@ -33,8 +29,6 @@ class LiveWriter:
         now = time.time()
         self.root, self.ended = Path(root), "settled"
         self._live = Live(pid=os.getpid(), host=socket.gethostname(), command=command, started=now, beat=now)
-        self._curves: dict[str, Curve] = {}
-        self._finished: set[str] = set()
         self._first: tuple[float, int] | None = None
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._quit, self._changed = threading.Event(), False
@@ -50,7 +44,6 @@ class LiveWriter:
         self._thread.join()
         if kind is not None:
             self.ended = "stopped" if issubclass(kind, KeyboardInterrupt) else "failed"
-        self._curves.clear()
         self._note(phase="ended", ended=self.ended, seconds_left=None)
         self._write()
 
@@ -63,8 +56,6 @@ class LiveWriter:
                 self._note(programs=(event.done, event.total), phase=phase)
             case "steps":
                 self._add_steps(event.done)
-            case "checkpoint":
-                self._add_points(event.done, *event.detail)
             case "early":
                 early = event.detail
                 self._note(early={"heads": int(early.heads), "length": int(early.length), "step": int(early.step)})
@@ -84,21 +75,6 @@ class LiveWriter:
             steps = (done, max(done, expected))
             self._live, self._changed = replace(self._live, steps=steps, seconds_left=left, phase="training"), True
 
-    def _add_points(self, step: int, cells: Sequence[Cell], errors: Iterable[Any]) -> None:
-        with self._lock:
-            if any(cell.key not in self._curves for cell in cells):  # others begin: those that are done can go
-                for key in self._finished:
-                    self._curves.pop(key, None)
-                self._finished.clear()
-            for cell, error in zip(cells, errors, strict=True):
-                if cell.key in self._curves or len(self._curves) < MAX_CURVES:
-                    curve = self._curves.get(cell.key) or _empty_curve(cell)
-                    point = (step, float(f"{float(error):.4g}"))
-                    self._curves[cell.key] = replace(curve, points=(*curve.points, point))
-                    if step >= cell.train.steps:
-                        self._finished.add(cell.key)
-            self._changed = True
-
     def _note(self, **changes: Any) -> None:
         with self._lock:
             self._live, self._changed = replace(self._live, **changes), True
@@ -110,28 +86,8 @@ class LiveWriter:
 
     def _write(self) -> None:
         with self._lock:
-            self._live = replace(self._live, beat=time.time(), curves=tuple(self._curves.values()))
+            self._live = replace(self._live, beat=time.time())
             live, self._changed = self._live, False
         with self._writing, contextlib.suppress(OSError):  # a full disk, or a folder that is gone, is no concern here
-            write_whole(
-                self.root / LIVE_FILE, _as_json(live).encode(), unfinished=self.root / f".{LIVE_FILE}{UNFINISHED}"
-            )
-
-
-def _empty_curve(cell: Cell) -> Curve:
-    return Curve(
-        heads=int(cell.model.get("heads", 0)),
-        length=cell.length,
-        seed=cell.seed,
-        steps=cell.train.steps,
-        start=cell.start,
-        points=(),
-    )
-
-
-def _as_json(live: Live) -> str:
-    """Strict JSON: an error that is not a finite number is null."""
-    content = asdict(live)
-    for curve in content["curves"]:
-        curve["points"] = [(step, error if math.isfinite(error) else None) for step, error in curve["points"]]
-    return json.dumps({"format": FORMAT, **content})
+            content = json.dumps({"format": FORMAT, **asdict(live)}).encode()
+            write_whole(self.root / LIVE_FILE, content, unfinished=self.root / f".{LIVE_FILE}{UNFINISHED}")
