@@ -51,7 +51,7 @@ def measure(
     command: str = "",
     **options: Any,
 ) -> Measurement:
-    """How many heads a task needs: trains what the answer depends on, until it is settled, and keeps the results.
+    """Say how many heads a task needs: train what the answer depends on, until it is settled, and keep the results.
 
     Large models are trained first, and smaller ones descend from them by losing heads. With `seeds`, `ranks`, `axes` or
     several learning rates every combination is trained from random weights instead, as in the papers. Calling it again
@@ -172,7 +172,7 @@ def _measured(
 
 
 def _new_facts(request: Request, asked: Sweep | Question, store: Store) -> list[TaskFact]:
-    """What is known of the task before training, less what the folder has."""
+    """Return what is known of the task before training, less what the folder has."""
     lengths = asked.lengths if isinstance(asked, Question) else [cell.length for cell in asked.cells]
     identity = asked.experiment.identity
     stored = next((each.name for each in store.experiments() if each.identity == identity), None)
@@ -216,7 +216,7 @@ def _store_findings(
 
 
 def _kept(asked: Sweep | Question, store: Store) -> str:
-    """How many of the cells are trained."""
+    """Return how many of the cells are trained."""
     settled = store.settled_keys()
     if isinstance(asked, Sweep):
         return f"{len({cell.key for cell in asked.cells} & settled)} of {len(asked.cells)} cells"
@@ -224,5 +224,5 @@ def _kept(asked: Sweep | Question, store: Store) -> str:
 
 
 def default_folder(request: Request) -> Path:
-    """Where results go when nobody says where."""
+    """Return the results folder of a request that names none."""
     return Path("results") / file_name(request.task.name)

@@ -50,11 +50,11 @@ class Early:
 
 
 def quiet(event: Event) -> None:
-    """Nobody listens."""
+    """Ignore the event."""
 
 
 def heard_by(*listeners: Events) -> Events:
-    """Events for all of these, in this order.
+    """Return a listener that tells all of these, in this order.
 
     One that raises an `Exception` hears nothing more: how a run is shown does not end it.
     """

@@ -87,7 +87,7 @@ class StudyReader:
     """What its experiments are called in sentences."""
 
     def sections(self, stored: StoredExperiment) -> "list[Section]":
-        """What a report shows of it; nothing where the study is not known here."""
+        """Return what a report shows of it; nothing where the study is not known here."""
         raise NotImplementedError
 
     def is_complete(self, facts: Iterable[str]) -> bool:
@@ -95,15 +95,15 @@ class StudyReader:
         return True
 
     def progress_words(self, task: str, attachments: Mapping[str, Any]) -> str:
-        """How far an experiment without cells is."""
+        """Return how far an experiment without cells is."""
         return ""
 
     def go_on(self, command: str) -> str:
-        """What to do with an experiment without cells of which nothing can be shown yet."""
+        """Return what to do with an experiment without cells of which nothing can be shown yet."""
         return ""
 
     def rows(self, experiment: str, attachments: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What `export` writes of an experiment without cells."""
+        """Return what `export` writes of an experiment without cells."""
         return []
 
 
@@ -113,11 +113,11 @@ class Plugin:
     verbs: Mapping[str, Verb] = {}
 
     def reader(self, study: str) -> StudyReader | None:
-        """The reader of experiments whose `study` is this; None where it is another's."""
+        """Return the reader of experiments whose `study` is this; None where it is another's."""
         return None
 
     def file_sections(self, folder: Path) -> "list[Section]":
-        """What a report shows of files that the satellite wrote next to the results."""
+        """Return what a report shows of files that the satellite wrote next to the results."""
         return []
 
     def check_folder(self, folder: Path) -> FolderCheck | None:
@@ -125,15 +125,15 @@ class Plugin:
         return None
 
     def executor(self, on: str, *, workers: int | None, backend: str | None) -> "Executor | None":
-        """What trains at a place other than this process; None where another satellite does."""
+        """Return what trains at a place other than this process; None where another satellite does."""
         return None
 
     def live_page(self, folder: Path) -> LivePage | None:
-        """A live page of a run that is about to begin."""
+        """Return a live page of a run that is about to begin."""
         return None
 
     def task_facts(self, task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterable[TaskFact]:
-        """What is known of a task before training, unless `stored` has it. Raises nothing: it is not the question."""
+        """Return what is known of a task before training, unless `stored` has it. Raises nothing."""
         return ()
 
     def after_training(
@@ -150,14 +150,14 @@ class Plugin:
 
 @functools.cache
 def plugins() -> tuple[Plugin, ...]:
-    """The plugins of other distributions, then ours."""
+    """Return the plugins of other distributions, then ours."""
     others = [each.load() for each in importlib.metadata.entry_points(group=ENTRY_POINTS)]
     ours = [importlib.import_module(f"{__package__}.{name}.plugin").PLUGIN for name in SATELLITES]
     return (*others, *ours)
 
 
 def reader_of(study: str) -> StudyReader | None:
-    """The reader of a study's experiments; None for a user's own, and for a study that nobody knows."""
+    """Return the reader of a study's experiments; None for a user's own, and for a study that nobody knows."""
     if not study:
         return None
     return next((reader for each in plugins() if (reader := each.reader(study)) is not None), None)
@@ -170,23 +170,23 @@ def has_cells(study: str) -> bool:
 
 
 def executor_at(on: str, *, workers: int | None, backend: str | None) -> "Executor":
-    """What trains at a place that is not this process. The place is checked already, so some satellite knows it."""
+    """Return what trains at a place that is not this process, which is checked already: some satellite knows it."""
     found = (each.executor(on, workers=workers, backend=backend) for each in plugins())
     return next(executor for executor in found if executor is not None)
 
 
 def live_page(folder: Path) -> LivePage:
-    """The live page of a run into a folder."""
+    """Return the live page of a run into a folder."""
     return next(page for each in plugins() if (page := each.live_page(folder)) is not None)
 
 
 def check_of(folder: Path) -> FolderCheck | None:
-    """The check of a folder that some satellite wrote; None where none did."""
+    """Return the check of a folder that some satellite wrote; None where none did."""
     return next((check for each in plugins() if (check := each.check_folder(folder)) is not None), None)
 
 
 def task_facts(task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any] | None = None) -> list[TaskFact]:
-    """What the satellites know of a task before training, less what is stored."""
+    """Return what the satellites know of a task before training, less what is stored."""
     return [fact for each in plugins() for fact in each.task_facts(task, lengths, stored or {})]
 
 

@@ -73,7 +73,7 @@ class Coverage:
         return f"{self.trained} of {of} trained; this answer is from those. {self.go_on}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return JSON."""
         return {"complete": self.complete, "missing": self.missing, "command": self.command}
 
 

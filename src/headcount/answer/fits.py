@@ -32,7 +32,7 @@ class PowerLaw:
 
 
 def power_law(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> PowerLaw | None:
-    """Least squares on logarithms over the points that are there (finite and positive); None with fewer than two."""
+    """Fit least squares on logarithms over the finite and positive points; None with fewer than two."""
     x, y = np.asarray(x, float), np.asarray(y, float)
     kept = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
     log_x, log_y = np.log(x[kept]), np.log(y[kept])
@@ -62,7 +62,7 @@ def _line(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> _
 
 
 def _within(deviation: float, freedom: int) -> float:
-    """What holds 90 % of a normal quantity whose deviation was estimated; infinite where nothing estimates it."""
+    """Bound 90 % of a normal quantity whose deviation was estimated; infinite where nothing estimates it."""
     if freedom < 1:
         return np.inf
     from scipy.special import stdtrit  # imported where it is used, like scipy.optimize below: they load slowly
@@ -113,7 +113,7 @@ class LearningCurve:
 
 
 def learning_curve(examples: Sequence[int], shares: Float[np.ndarray, "examples seeds"]) -> LearningCurve | None:
-    """The curve through the mean log-odds over seeds, NaN left out; None with fewer than three numbers of examples."""
+    """Fit the mean log-odds over seeds, NaN left out; None with fewer than three numbers of examples."""
     clipped = np.clip(shares, SMALLEST_SHARE, 1 - SMALLEST_SHARE)
     rows = [row[np.isfinite(row)] for row in np.log(clipped / (1 - clipped))]
     there = [(count, row) for count, row in zip(examples, rows, strict=True) if len(row)]
@@ -147,7 +147,7 @@ class Surface:
 def surface_fit(
     heads: tuple[int, ...], lengths: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"]
 ) -> Surface:
-    """The surface with the least mean absolute error in log scale, delta from 0 to 2, over the cells that are there.
+    """Fit the surface of least mean absolute error in log scale, delta from 0 to 2, over the cells that are there.
 
     For a given delta the logarithm is linear in (log c, b, a), and its least absolute error a linear program with an
     exact answer; only delta is searched for. Source: Yu et al. (arXiv 2510.06662), Figure 2b.
@@ -184,7 +184,7 @@ def _terms(h: np.ndarray, t: np.ndarray, delta: float) -> np.ndarray:
 
 
 def _least_absolute(terms: np.ndarray, values: np.ndarray) -> tuple[tuple[float, float, float], float]:
-    """Coefficients x of least mean |terms x - values|: the least sum of slacks s with -s <= terms x - values <= s."""
+    """Find x of least mean |terms x - values|: the least sum of slacks s with -s <= terms x - values <= s."""
     from scipy.optimize import linprog
 
     count, width = terms.shape

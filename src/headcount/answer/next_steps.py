@@ -102,7 +102,7 @@ class Situation:
     command: str = ""
 
     def step(self, why: str, **options: Any) -> NextStep:
-        """A step that changes some options; in words alone where the run may not take them."""
+        """Return a step that changes some options; in words alone where the run may not take them."""
         if self.command:
             of_file = self.of_arrays and ":" not in task_of(self.command)
             taken = of_file or not any(name in OF_DATA for name in options)
@@ -113,7 +113,7 @@ class Situation:
         return NextStep(why, changed(self.command, options | self._folder_of_its_own(options)))
 
     def _folder_of_its_own(self, options: dict[str, Any]) -> dict[str, str]:
-        """Other models, data or training answer another question: it goes into a folder next to this one."""
+        """Name another folder where other models, data or training make it another question."""
         told_apart = [name for name in options if name not in CONTINUING]
         if not (self.command and self.folder and told_apart):
             return {}
@@ -121,7 +121,7 @@ class Situation:
         return {"out": f"{self.folder.rstrip('/')}-{name.replace('_', '-')}-{as_option(options[name])}"}
 
     def setting(self, part: str, name: str, otherwise: Any = None) -> Any:
-        """A setting of the task, the model or the training that all cells share."""
+        """Return a setting of the task, the model or the training that all cells share."""
         return self.experiment.settings.get(part, {}).get(name, otherwise)
 
     @property
@@ -179,7 +179,7 @@ class Situation:
 
 
 def next_steps(situation: Situation) -> tuple[NextStep, ...]:
-    """What to do next, the most useful first: at least one step and at most three."""
+    """Return what to do next, the most useful first: at least one step and at most three."""
     steps: list[NextStep] = []
     for rule in RULES:
         for step in rule(situation):
@@ -189,7 +189,7 @@ def next_steps(situation: Situation) -> tuple[NextStep, ...]:
 
 
 def _stopped(of: Situation) -> Iterator[NextStep]:
-    """Training that ended before it was done: the same command continues."""
+    """Continue training that ended before it was done, with the same command."""
     again = of.command or "hc.measure(...)"
     if of.effort.get("ended") == "budget":
         yield NextStep("The minutes were over before the answer was settled; the same command continues", again)
@@ -232,7 +232,7 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
 
 
 def _more_heads(of: Situation) -> Iterator[NextStep]:
-    """An error that more heads may still lower."""
+    """Lower an error that more heads may still lower."""
     judged = of.judged
     if judged is None or of.answer.reason not in MORE_HEADS or differ_by_chance(judged, of.examples):
         return
@@ -267,7 +267,7 @@ def _few_examples(of: Situation) -> Iterator[NextStep]:
 
 
 def _flat(of: Situation) -> Iterator[NextStep]:
-    """An error that no head count lowers."""
+    """Lower an error that no head count lowers."""
     if of.answer.kind != "floor":
         return
     floor = "" if of.answer.floor is None else f" ({error_words(of.table.metric, [of.answer.floor])})"
@@ -277,7 +277,7 @@ def _flat(of: Situation) -> Iterator[NextStep]:
 
 
 def _at_the_query(of: Situation) -> Iterator[NextStep]:
-    """Stored examples that no head count learns well, read for the whole sequence."""
+    """Read stored examples that no head count learns at the last token."""
     read_at = of.setting("task", "answered_at") or of.setting("model", "answered_at") or "sequence"
     fails = of.judged is not None and float(of.judged.relative.min()) > FAILS
     if of.of_arrays and read_at == "sequence" and fails:
@@ -313,7 +313,7 @@ def _not_converged(of: Situation) -> Iterator[NextStep]:
 
 
 def _uncertain(of: Situation) -> Iterator[NextStep]:
-    """An interval of several head counts, or an answer that the seeds do not bear out."""
+    """Narrow an interval of several head counts, or an answer that the seeds do not bear out."""
     if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT) or of.answer.reason.endswith(DIVERGED):
         return
     of_map = has_map(of.table) or has_heads_map(of.table)
@@ -328,7 +328,7 @@ def _uncertain(of: Situation) -> Iterator[NextStep]:
 
 
 def narrowing_of(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The options that leave fewer head counts open; None where one is left, or all was tried."""
+    """Return the options that leave fewer head counts open; None where one is left, or all was tried."""
     if answer.widest is None:
         return None
     interval = answer.unknowns[answer.widest]
@@ -342,7 +342,7 @@ def narrowing_of(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -
 
 
 def _settled(of: Situation) -> Iterator[NextStep]:
-    """What is always worth doing."""
+    """Do what is always worth doing."""
     folder = of.folder or "DIR"
     yield NextStep("Everything on one page", shlex.join(["headcount", "report", folder]))
     if of.answer.kind == "needs" and of.command:

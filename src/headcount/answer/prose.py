@@ -44,7 +44,7 @@ def prose(
     converged: bool = True,
     overfits: bool = False,
 ) -> tuple[str, ...]:
-    """The answer in one to four sentences.
+    """Say the answer in one to four sentences.
 
     Args:
         table: What was answered.
@@ -74,7 +74,7 @@ def prose(
 
 
 def _of_map(answer: Answer) -> list[str]:
-    """Where most heads are needed, and where fewest; where none of those tried are enough."""
+    """Say where most heads are needed, and where fewest; where none of those tried are enough."""
     needing = [each for each in answer.map if each.needed is not None]
     if not needing:
         return [f"there is no answer: {answer.reason}"]
@@ -135,7 +135,7 @@ def _needs(judged: ErrorTable, answer: Answer) -> str:
 
 
 def _gain(judged: ErrorTable, place: int) -> str:
-    """What the head counts after a place add to it."""
+    """Return what the head counts after a place add to it."""
     heads, logs = judged.values("heads"), np.mean(np.log10(np.maximum(judged.relative, SOLVED)), axis=1)
     more = heads[place + 1 :]
     best = place + 1 + int(np.argmin(logs[place + 1 :]))
@@ -156,7 +156,7 @@ def _floor(judged: ErrorTable, answer: Answer) -> str:
 
 
 def _meaning(judged: ErrorTable, baselines: Sequence[Baseline], overfits: bool) -> str:
-    """What an error that no head count lowers may come from."""
+    """Return what an error that no head count lowers may come from."""
     rival = min(baselines, key=lambda each: each.error, default=None)
     few = "too few examples: the training error is far below the validation error"
     if rival is not None and rival.error < NOT_ALL_NOISE * _best(judged):
@@ -180,7 +180,7 @@ def _no_answer(judged: ErrorTable, answer: Answer, examples: int | None) -> str:
 
 
 def _trend(judged: ErrorTable, reason: str, examples: int | None) -> str:
-    """An error that falls without an answer, or seems to."""
+    """Describe an error that falls without an answer, or seems to."""
     heads = judged.values("heads")
     words = f"{_with(judged, 0)}{_lengths(judged)}, and with {heads[-1]} it is {_errors(judged, -1)}"
     if reason == GROWS_WITH_LENGTH:
@@ -198,7 +198,7 @@ def _with(judged: ErrorTable, place: int) -> str:
 
 
 def _errors(judged: ErrorTable, place: int) -> str:
-    """The errors of a head count over lengths."""
+    """Return the errors of a head count over lengths."""
     return error_words(judged.metric, judged.errors[place])
 
 
@@ -216,7 +216,7 @@ def differ_by_chance(judged: ErrorTable, examples: int | None) -> bool:
 
 
 def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: int) -> np.ndarray:
-    """Twice the standard error over the examples: of a share, or of the mean square of normal residuals."""
+    """Return twice the standard error over the examples: of a share, or of the mean square of normal residuals."""
     errors = np.asarray(errors, float)
     variance = errors * (1 - errors) if judged.metric.baseline is None else 2 * errors**2
     return np.asarray(SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples))
@@ -225,7 +225,7 @@ def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: in
 def _without_attention(
     judged: ErrorTable, answer: Answer, baselines: Sequence[Baseline], examples: int | None, converged: bool
 ) -> list[str]:
-    """What models without attention reach at the longest length, and whether attention is worth it."""
+    """Return what models without attention reach at the longest length, and whether attention is worth it."""
     others = [each for each in baselines if each.name != CONSTANT]
     if not others:
         return []
@@ -250,7 +250,7 @@ def _named(judged: ErrorTable, baseline: Baseline) -> str:
 
 
 def _compared(judged: ErrorTable, rival: Baseline, examples: int | None) -> list[str]:
-    """What the best model without attention says about attention: as good within five per cent, or not told apart."""
+    """Compare the best model without attention: as good within five per cent, or not told apart."""
     best = _best(judged)
     if max(rival.error, best) <= SOLVED_WELL * judged.baseline.max():
         given = (
@@ -268,6 +268,6 @@ def _compared(judged: ErrorTable, rival: Baseline, examples: int | None) -> list
 
 
 def _best(judged: ErrorTable) -> float:
-    """The smallest error at the longest length."""
+    """Return the smallest error at the longest length."""
     lengths = judged.values("length")
     return float(judged.errors[:, lengths.index(max(lengths))].min())

@@ -79,7 +79,7 @@ class Drop:
 
 
 def unlearned_above(noise: Float[np.ndarray, "..."] | float) -> Float[np.ndarray, "..."]:
-    """The relative error above which nothing was learned, given the relative standard error of the baseline."""
+    """Return the relative error above which nothing was learned, given the relative standard error of the baseline."""
     return np.asarray(np.minimum(NOTHING_LEARNED, 1 - NOISE_BAND * np.asarray(noise, float)))
 
 
@@ -95,7 +95,7 @@ def levels(
     *,
     subtract_floor: bool = True,
 ) -> Float[np.ndarray, "*resamples heads_and_none"]:
-    """Mean over lengths of log10 error, after any floor that heads do not move is taken off.
+    """Return the mean over lengths of log10 error, after any floor that heads do not move is taken off.
 
     Entry 0 stands for no head at all, whose best answer is the constant one: error 1. Noise in the targets leaves a
     floor under every head count and flattens the drop in log error; where the last two head counts agree within `FLAT`,
@@ -130,7 +130,7 @@ def drop_indices(
     unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
     grain: Float[np.ndarray, " lengths"] | float = 0.0,
 ) -> Int[np.ndarray, "*resamples"]:
-    """The first head count whose drop is large and leaves little for more heads to gain; NONE where there is none.
+    """Find the first head count whose drop is large and leaves little for more heads to gain; NONE if there is none.
 
     A floor is subtracted to show a drop that it flattens, never to hide one: where nothing is left after it, the errors
     are compared as they are. One lucky model below the last two head counts would otherwise hide a plain drop.
@@ -150,7 +150,7 @@ def _first_drops(
     level: Float[np.ndarray, "*resamples heads_and_none"],
     grain: Float[np.ndarray, " lengths"] | float,
 ) -> Int[np.ndarray, "*resamples"]:
-    """The first head count whose drop in `level` is large and stays; NONE where there is none."""
+    """Return the first head count whose drop in `level` is large and stays; NONE where there is none."""
     found = np.full(best.shape[:-2], NONE)
     drops = level[..., :-1] - level[..., 1:]
     solved = np.maximum(best, SOLVED)
@@ -165,7 +165,7 @@ def _first_drops(
 
 
 def smallest_error(grain: Float[np.ndarray, " lengths"] | float) -> Float[np.ndarray, "..."]:
-    """Errors below this count as this."""
+    """Return the error that all below it count as."""
     return np.asarray(np.maximum(SOLVED, FEW_WRONG * np.asarray(grain)))
 
 
@@ -189,7 +189,7 @@ def drop_transition(
     unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
     grain: Float[np.ndarray, " lengths"] | float = 0.0,
 ) -> Drop:
-    """The drop of one table, with the reason for it or against one.
+    """Return the drop of one table, with the reason for it or against one.
 
     `unlearned` is that of `unlearned_above`, `grain` that of `levels`.
     """
@@ -208,7 +208,7 @@ def drop_transition(
 
 
 def _at_drop(best: Float[np.ndarray, "heads lengths"], index: int) -> Drop:
-    """The drop at a head count, in words: above a floor without a factor, which would be the scatter's."""
+    """Return the drop at a head count, in words: above a floor without a factor, which would be the scatter's."""
     means = np.mean(np.log10(np.maximum(best, SOLVED)), axis=1)
     after = 10 ** (means[index] - means[index:].min())
     floor = has_floor(best)
@@ -230,7 +230,7 @@ def has_floor(best: Float[np.ndarray, "heads lengths"]) -> bool:
 def length_slopes(
     best: Float[np.ndarray, "*resamples heads lengths"], lengths: tuple[int, ...]
 ) -> Float[np.ndarray, "*resamples heads"]:
-    """d log(error) / d log(length) for every head count; NaN with a single length."""
+    """Return d log(error) / d log(length) for every head count; NaN with a single length."""
     if len(lengths) < 2:
         return np.full(best.shape[:-1], np.nan)
     logs = np.log(np.maximum(best, np.finfo(float).tiny))
@@ -238,12 +238,12 @@ def length_slopes(
 
 
 def slope_transition(rising: Bool[np.ndarray, " heads"]) -> int | None:
-    """The first head count from which the error no longer rises with length, where it rose before; None when silent."""
+    """Find the first head count from which the error no longer rises with length, as it did before; None when silent."""
     return _turn(~rising)
 
 
 def reversal_scores(best: Float[np.ndarray, "*resamples heads lengths"]) -> Float[np.ndarray, "*resamples heads"]:
-    """R(h) = sum over T1 < T2 of max(err(h, T1) - err(h, T2), 0), over the range of err(h, .); NaN with one length."""
+    """Return R(h): max(err(h, T1) - err(h, T2), 0) summed over T1 < T2, over the range of err(h, .); NaN with one T."""
     count = best.shape[-1]
     if count < 2:
         return np.full(best.shape[:-1], np.nan)
@@ -253,12 +253,12 @@ def reversal_scores(best: Float[np.ndarray, "*resamples heads lengths"]) -> Floa
 
 
 def reversal_transition(scores: Float[np.ndarray, " heads"]) -> int | None:
-    """The first head count from which the score stays above a ripple, where it did not before; None when silent."""
+    """Find the first head count from which the score stays above a ripple, as it did not before; None when silent."""
     return _turn(scores > REVERSED)
 
 
 def _turn(after: Bool[np.ndarray, " heads"]) -> int | None:
-    """Where a row of False turns True for good. All False or all True says nothing."""
+    """Find where a row of False turns True for good. All False or all True says nothing."""
     stays = np.minimum.accumulate(after[::-1])[::-1]
     first = int(np.argmax(stays))
     return first if stays.any() and first > 0 else None

@@ -23,7 +23,7 @@ class Costs(NamedTuple):
 
 
 def costs(question: Question, effort: Effort, machine: Hardware | None = None) -> Costs:
-    """The range of what a question costs on a machine, this one where None. The question itself is left as it is."""
+    """Return the range of what a question costs on a machine, this one where None. The question is left as it is."""
     cells_of = _cells_by_descent if question.removes_heads else _cells_by_seeds
 
     def plan(everything: bool) -> Plan:
@@ -39,7 +39,7 @@ def _cells_by_seeds(question: Question, effort: Effort, everything: bool) -> lis
 
 
 def _cells_by_descent(question: Question, effort: Effort, everything: bool) -> list[Cell]:
-    """Easy: an answer of one head, on every draw. Hard: every head count, from the largest models allowed."""
+    """Return the cells of an easy task, solved by one head, or of a hard one: every head count up to the most."""
     first = question.heads[-1]
     tops = [first, *(count for count in TOPS if first < count <= question.most)] if everything else [first]
     slower = 1 + len(SLOWER) * everything
@@ -55,7 +55,7 @@ def _cells_by_descent(question: Question, effort: Effort, everything: bool) -> l
 
 
 def _below(question: Question, effort: Effort, top: int, draw: int, everything: bool) -> list[Cell]:
-    """What descends from the largest models of a draw, what is trained on, and random starts near the answer."""
+    """Return what descends from the largest models of a draw, what is trained on, and random starts near the answer."""
     smaller = question.between(1, top - 1)
     if not smaller:
         return []
@@ -73,7 +73,7 @@ def _below(question: Question, effort: Effort, top: int, draw: int, everything: 
 
 
 def _copies(cell: Cell, count: int) -> list[Cell]:
-    """Cells that cost the same."""
+    """Return cells that cost the same."""
     return [replace(cell, seed=cell.seed + 1 + number) for number in range(count)]
 
 

@@ -44,6 +44,6 @@ DEFAULT_EFFORT = "normal"
 
 
 def effort_of(name: str) -> Effort:
-    """The effort called `name`. Raises `InputError` for an unknown one."""
+    """Return the effort called `name`. Raises `InputError` for an unknown one."""
     require_choice("effort", name, EFFORTS)
     return EFFORTS[name]

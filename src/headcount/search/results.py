@@ -37,25 +37,25 @@ class Results:
         self.records |= {record.cell.key: record for record in records}
 
     def answer(self, draw: int) -> Answer:
-        """The answer from one draw of the data."""
+        """Return the answer from one draw of the data."""
         own = self._of(draw)
         if not own:
             return Answer(sentence="no transition found: nothing was trained", reason="nothing was trained")
         return answer(error_table(self.question.whole(), own))
 
     def tried(self, heads: int, draw: int) -> list[Record]:
-        """The finished records of a head count at the length that has the fewest."""
+        """Return the finished records of a head count at the length that has the fewest."""
         return min((self._of(draw, heads, length) for length in self.question.lengths), key=len)
 
     def descents(self, heads: int, above: int, draw: int) -> int:
-        """How many models of a head count descend from one of `above` heads, at the length that has the fewest."""
+        """Count the models of a head count that descend from `above` heads, at the length that has the fewest."""
         return min(
             sum(len(record.cell.removed) == above - heads for record in self._of(draw, heads, length))
             for length in self.question.lengths
         )
 
     def continuations(self, heads: int, draw: int) -> int:
-        """How often the best models of a head count were trained on."""
+        """Return how often the best models of a head count were trained on."""
         return max((self._generation(record.cell) for record in self._of(draw, heads)), default=0)
 
     def _generation(self, cell: Cell) -> int:
@@ -69,7 +69,7 @@ class Results:
         return [record.cell for best in ranked for record in best]
 
     def unstuck(self, heads: int, draw: int, factor: float) -> int:
-        """How many models of a head count did not get stuck, at the length that has the fewest.
+        """Count the models of a head count that did not get stuck, at the length that has the fewest.
 
         One did if it ends with more than `factor` times the smallest error that any model of its length has.
         """
@@ -79,7 +79,7 @@ class Results:
         )
 
     def parents(self, heads: int, draw: int, count: int, factor: float) -> list[list[Cell]]:
-        """Per length, the cells of the smallest errors of a head count; those that got stuck only where all did."""
+        """Return per length the best cells of a head count; those that got stuck only where all did."""
         chosen = []
         for length in self.question.lengths:
             best = self._ranked(heads, length, draw)[:count]
@@ -94,7 +94,7 @@ class Results:
         }
 
     def _ranked(self, heads: int, length: int, draw: int) -> list[Record]:
-        """The smallest error first; of equal ones the order is that of their keys, so that it never changes."""
+        """Sort by error; of equal ones the order is that of their keys, so that it never changes."""
         return sorted(self._of(draw, heads, length), key=lambda record: (record.error, record.cell.key))
 
     def learned_somewhere(self) -> bool:
@@ -111,7 +111,7 @@ class Results:
         return has_learned(record.error, record.metrics.get("baseline", 1.0), record.metrics.get("baseline_noise", 0.0))
 
     def steepest(self, draw: int) -> list[int]:
-        """The head count at which the smallest error falls most against the next smaller one tried, per length."""
+        """Return per length the head count at which the error falls most against the next smaller one tried."""
         chosen = []
         for length in self.question.lengths:
             best: dict[int, float] = {}
@@ -124,11 +124,11 @@ class Results:
         return chosen
 
     def estimates(self, heads: int, draw: int) -> list[int]:
-        """How many heads the task looks like it needs, from the best model of a head count, per length it learned."""
+        """Estimate how many heads the task needs, from the best model of a head count, per length it learned."""
         return [heads_of(self.elimination(cell)) for cell in self.best(heads, draw, 1) if self._learned(cell)]
 
     def elimination(self, cell: Cell) -> Elimination:
-        """The order in which a trained cell's heads are least missed."""
+        """Return the order in which a trained cell's heads are least missed."""
         if cell.key not in self._eliminations:
             self._eliminations[cell.key] = self._eliminate(cell)
         return self._eliminations[cell.key]
@@ -148,7 +148,7 @@ class Results:
 
 
 def heads_of(elimination: Elimination) -> int:
-    """How many heads a task looks like it needs, from the elimination of the heads of a model with more than enough.
+    """Estimate how many heads a task needs, from the elimination of the heads of a model with more than enough.
 
     As long as heads repeat each other the answers hardly change; when D are left, the next removal changes them by what
     that head alone knew. The estimate is the number of heads before the first large jump of the change. Without any

@@ -99,7 +99,7 @@ def _at_top(
     why: str,
     others: Sequence[Cell] = (),
 ) -> Iterator[Round]:
-    """Random starts at the head count that others descend from; more, at smaller rates, where most got stuck."""
+    """Train random starts at the head count that others descend from; more, at smaller rates, where most got stuck."""
     yield Round(why, (*question.random([top], range(seeds), draw=draw), *others))
     for turn, share in enumerate(SLOWER, start=1):
         enough = 2 if draw == 0 and turn == 1 else 1
@@ -132,7 +132,7 @@ def _settled(
 
 
 def _missing(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
-    """What the answer on one draw of the data depends on; some of it may have been trained."""
+    """Return what the answer on one draw of the data depends on; some of it may have been trained."""
     answer = results.answer(draw)
     if answer.heads is None:
         return _without_answer(question, effort, results, top, draw)
@@ -150,7 +150,7 @@ def _missing(question: Question, effort: Effort, results: Results, top: int, dra
 
 
 def _without_answer(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
-    """Every head count once; then random starts near the estimate, and where the error falls most; then the models
+    """Try every head count once; then random starts near the estimate, and where the error falls most; then the models
     there, and the largest, for longer, and what descends from those."""
     if draw > 0:
         return []
@@ -181,7 +181,7 @@ def _without_answer(question: Question, effort: Effort, results: Results, top: i
 def _descended(
     question: Question, effort: Effort, results: Results, heads: int, above: int, draw: int, *, children: int = 1
 ) -> list[Cell]:
-    """Models of `heads` heads, descended from the best ones of `above` heads at every length.
+    """Return models of `heads` heads, descended from the best ones of `above` heads at every length.
 
     The heads whose removal changes the answers least go. Every length gets `effort.parents * children` models: where
     more are wanted than there are parents that did not get stuck, the last head to go is one of the next best.
@@ -199,12 +199,12 @@ def _descended(
 
 
 def _near(question: Question, middles: Iterable[int], top: int) -> list[int]:
-    """The head counts around each of these, below the largest."""
+    """Return the head counts around each of these, below the largest."""
     return sorted({count for middle in middles for count in question.around(middle) if count < top})
 
 
 def _more_seeds(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
-    """Random starts only: some at every head count, then more where the answer is not certain."""
+    """Train random starts only: some at every head count, then more where the answer is not certain."""
     seeds = min(SEEDS, effort.more_seeds)
     yield Round("every head count", tuple(question.random(question.heads, range(seeds))))
     while seeds < effort.more_seeds and _uncertain(answer := results.answer(0)):

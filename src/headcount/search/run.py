@@ -151,7 +151,7 @@ def _attach_effort(store: Store, experiment: str, effort: Effort, *, ended: str)
 
 @contextlib.contextmanager
 def _budget(minutes: float | None, stop: threading.Event) -> Iterator[threading.Event]:
-    """An event that is set when the minutes are over, just before `stop`; not where someone else asked to stop."""
+    """Yield an event that is set when the minutes are over, just before `stop`, unless `stop` was set before."""
     over = threading.Event()
 
     def end() -> None:
@@ -172,7 +172,7 @@ def _budget(minutes: float | None, stop: threading.Event) -> Iterator[threading.
 
 
 def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> Elimination:
-    """The order in which the heads of a trained cell are least missed, over some training examples."""
+    """Return the order in which the heads of a trained cell are least missed, over some training examples."""
     spec = spec_of(cell)
     prepared = examples.of(question.task, cell.length, spec, cell.train)
     model = from_arrays(spec, store.weights(cell.key))

@@ -104,7 +104,7 @@ def _pair_words(entry: dict[str, Any], pair: dict[str, Any], spread: float) -> s
 
 
 def _sequence(place: str, tokens: list[list[float]]) -> Grid:
-    """A row per token."""
+    """Return a row per token."""
     rows = tuple((str(token), *(f"{float(value):.3g}" for value in row)) for token, row in enumerate(tokens, start=1))
     columns = ("token", *(f"number {i + 1}" for i in range(max(map(len, tokens), default=0))))
     return Grid(title=f"{place} sequence", columns=columns, rows=rows, folded=len(rows) > 64)
@@ -125,7 +125,7 @@ def _floors(entries: list[dict[str, Any]]) -> Grid:
 
 
 def _pictures(folder: Path, of_pair: str) -> tuple[str, ...]:
-    """Addresses that hold the pictures of a pair and of all floors. As images they run nothing."""
+    """Return addresses that hold the pictures of a pair and of all floors. As images they run nothing."""
     names = sorted(path.name for path in folder.glob("*.svg"))
     wanted = [name for name in names if of_pair and name.startswith("pair-") and name.endswith(of_pair)][:1]
     wanted += [name for name in names if name.startswith("floor-")]
