@@ -90,9 +90,7 @@ def prune(folder: Path, most: int) -> None:
     """
     with contextlib.suppress(OSError):  # there is no folder, or it is not ours
         _remove_damaged(folder)
-        entries = []
-        for path, status in _files(folder):
-            entries.append((max(status.st_atime, status.st_mtime), status.st_size, path))
+        entries = [(max(each.st_atime, each.st_mtime), each.st_size, path) for path, each in _files(folder)]
         excess = sum(size for _, size, _ in entries) - most
         for _, size, path in sorted(entries):
             if excess <= 0:

@@ -31,23 +31,13 @@ TEXT_FACTOR = 2
 
 
 def limit(name: str) -> int:
-    """Return the value of a limit: of the environment variable where it is set.
-
-    Raises:
-        InputError: The variable is not a positive number.
-    """
+    """Return a limit: the environment variable where it is set. Raises InputError where that is no positive number."""
     text = os.environ.get(name)
-    if text is None:
-        return DEFAULTS[name]
-    return int(_positive(name, text))
+    return DEFAULTS[name] if text is None else int(_positive(name, text))
 
 
 def max_line_bytes() -> int:
-    """Return the limit of one line of a text file: `HEADCOUNT_MAX_LINE_MB`.
-
-    Raises:
-        InputError: The variable is not a positive number.
-    """
+    """Return the limit of one line of a text file: `HEADCOUNT_MAX_LINE_MB`."""
     return limit("HEADCOUNT_MAX_LINE_MB") * 2**20
 
 
@@ -56,9 +46,6 @@ def max_bytes(memory: int | None = None) -> int:
 
     Args:
         memory: What there is for training on the machine that trains; three quarters of this machine's where None.
-
-    Raises:
-        InputError: The variable is not a positive number.
     """
     text = os.environ.get("HEADCOUNT_MAX_GB")
     if text is not None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from .engine import Executor, RunSummary, Sweep, executor_of, plan_sweep, run_sweep, spec_of
-from .engine.baselines import attach_baselines, attach_notes
 from .events import Event, Events, heard_by
 from .heads_read import attach_heads_read
 from .measurement import Measurement
@@ -20,7 +19,7 @@ from .report.progress import automatic_progress
 from .request import Request
 from .search import DEFAULT_EFFORT, Question, ask, effort_of
 from .search.costs import costs
-from .search.run import Ended
+from .search.run import Ended, attach_task_facts
 from .store import Store, TrainSpec, Value
 from .store.live_writer import LiveWriter
 from .tasks import AbstractTask
@@ -187,9 +186,7 @@ def _train_sweep(sweep: Sweep, store: Store, *, events: Events, executor: Execut
     run = run_sweep(sweep, store, plan=plan, events=events, executor=executor, **how)
     first = min((cell.train for cell in sweep.cells), key=lambda train: train.data_seed)
     lengths = sorted({cell.length for cell in sweep.cells})
-    standardised = spec_of(sweep.cells[0]).standardises
-    attach_notes(store, run.experiment.name, sweep.tasks[0])
-    attach_baselines(store, run.experiment.name, sweep.tasks[0], lengths, first, standardised=standardised)
+    attach_task_facts(store, run.experiment.name, sweep.tasks[0], lengths, first, spec_of(sweep.cells[0]))
     return run
 
 

@@ -43,7 +43,7 @@ def power_law(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) 
     return PowerLaw(float(np.exp(line.intercept)), line.slope, line.slope - margin, line.slope + margin, len(log_x))
 
 
-class _Line(NamedTuple):
+class _FittedLine(NamedTuple):
     """A line of least squares. `margin` is Student's t times the scatter of the points around it, 90 % of them within;
     `spread` is the sum of squares of x around its mean."""
 
@@ -54,11 +54,11 @@ class _Line(NamedTuple):
     spread: float
 
 
-def _line(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> _Line:
+def _line(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> _FittedLine:
     slope, intercept = np.polyfit(x, y, 1)
     residual = y - intercept - slope * x
     margin = _within(np.sqrt(residual @ residual / max(1, len(x) - 2)), len(x) - 2)
-    return _Line(float(slope), float(intercept), margin, float(x.mean()), float(np.sum((x - x.mean()) ** 2)))
+    return _FittedLine(float(slope), float(intercept), margin, float(x.mean()), float(np.sum((x - x.mean()) ** 2)))
 
 
 def _within(deviation: float, freedom: int) -> float:

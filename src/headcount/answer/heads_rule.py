@@ -16,7 +16,7 @@ from .signals import (
     ON_A_FLOOR,
     SMALL,
     SOLVED,
-    Drop,
+    DropTransition,
     drop_indices,
     drop_transition,
     has_floor,
@@ -131,7 +131,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     slopes, reversals = length_slopes(best, lengths), reversal_scores(best)
     rising = np.quantile(length_slopes(drawn.best, lengths), TAIL, axis=0) > 0
     if drop.index == 0 and best[0].max() > SMALL and rising.all():
-        drop = Drop(None, GROWS_WITH_LENGTH)
+        drop = DropTransition(None, GROWS_WITH_LENGTH)
     enough_seeds = np.isfinite(table.errors).sum(axis=2).min() >= MIN_SLOPE_SEEDS
     slope = slope_transition(rising) if enough_seeds else None
     kind, floor = _kind(drop, best), _floor(judged)
@@ -180,7 +180,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     return _with_interval(found, at, unknowns)
 
 
-def _kind(drop: Drop, best: Float[np.ndarray, "heads lengths"]) -> Kind:
+def _kind(drop: DropTransition, best: Float[np.ndarray, "heads lengths"]) -> Kind:
     """Whether the head count is needed, or only does as well as more: the smallest one tried without a small error, or
     one at which the error hardly falls."""
     if drop.index is None:

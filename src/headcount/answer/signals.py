@@ -67,7 +67,7 @@ NOT_LEARNED = "no head count learns the task"
 
 
 @dataclass(frozen=True)
-class Drop:
+class DropTransition:
     """The index of the transition among the head counts, or None; the reason, and by what factor the error falls.
 
     The smallest head count tried has no smaller one to fall from, and no factor.
@@ -188,38 +188,40 @@ def drop_transition(
     median: Float[np.ndarray, "heads lengths"],
     unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
     grain: Float[np.ndarray, " lengths"] | float = 0.0,
-) -> Drop:
+) -> DropTransition:
     """Return the drop of one table, with the reason for it or against one.
 
     `unlearned` is that of `unlearned_above`, `grain` that of `levels`.
     """
     if len(best) < 2:
-        return Drop(None, ONE_HEAD_COUNT)
+        return DropTransition(None, ONE_HEAD_COUNT)
     if np.all(best > unlearned):
-        return Drop(None, NOT_LEARNED)
+        return DropTransition(None, NOT_LEARNED)
     index = int(drop_indices(best, median, unlearned, grain))
     level = levels(best, median, grain)
     drops = level[:-1] - level[1:]
     if index != NONE:
         return _at_drop(best, index)
     if drops[-1] >= 0.5 * drops[1:].max() and drops[-1] > CREEP:
-        return Drop(None, STILL_FALLING)
-    return Drop(None, NO_SHARP_DROP)
+        return DropTransition(None, STILL_FALLING)
+    return DropTransition(None, NO_SHARP_DROP)
 
 
-def _at_drop(best: Float[np.ndarray, "heads lengths"], index: int) -> Drop:
+def _at_drop(best: Float[np.ndarray, "heads lengths"], index: int) -> DropTransition:
     """Return the drop at a head count, in words: above a floor without a factor, which would be the scatter's."""
     means = np.mean(np.log10(np.maximum(best, SOLVED)), axis=1)
     after = 10 ** (means[index] - means[index:].min())
     floor = has_floor(best)
     if index == 0:
         further = f"lower it {after:.2g}-fold" if after >= MIN_FOLD else "add nothing"
-        return Drop(0, FLOOR_THROUGHOUT if floor else f"the error is small with the fewest heads tried; more {further}")
+        return DropTransition(
+            0, FLOOR_THROUGHOUT if floor else f"the error is small with the fewest heads tried; more {further}"
+        )
     fold = float(10 ** (means[index - 1] - means[index]))
     if floor:
-        return Drop(index, "the error falls there to a floor that more heads hardly lower", fold)
+        return DropTransition(index, "the error falls there to a floor that more heads hardly lower", fold)
     further = f"{after:.2g}-fold after" if after >= MIN_FOLD else "no further after"
-    return Drop(index, f"the error falls {fold:.3g}-fold there and {further}", fold)
+    return DropTransition(index, f"the error falls {fold:.3g}-fold there and {further}", fold)
 
 
 def has_floor(best: Float[np.ndarray, "heads lengths"]) -> bool:
@@ -238,12 +240,15 @@ def length_slopes(
 
 
 def slope_transition(rising: Bool[np.ndarray, " heads"]) -> int | None:
-    """Find the first head count from which the error no longer rises with length, as it did before; None when silent."""
+    """Find the first head count from which the error no longer rises with length, as it did before; None if silent."""
     return _turn(~rising)
 
 
 def reversal_scores(best: Float[np.ndarray, "*resamples heads lengths"]) -> Float[np.ndarray, "*resamples heads"]:
-    """Return R(h): max(err(h, T1) - err(h, T2), 0) summed over T1 < T2, over the range of err(h, .); NaN with one T."""
+    """Return R(h): the sum over T1 < T2 of max(err(h, T1) - err(h, T2), 0), divided by the range of err(h, .).
+
+    It is NaN with one length.
+    """
     count = best.shape[-1]
     if count < 2:
         return np.full(best.shape[:-1], np.nan)

@@ -20,7 +20,7 @@ LARGE = 0.5
 """A jump is large if it is this share of the largest, in decades: a first head may know almost everything."""
 
 
-class Results:
+class SearchResults:
     """The records that earlier rounds asked for. `eliminate` gives the elimination of a trained cell's heads.
 
     `at_rest`: no draw of the data was left, after the last of its rounds, with something to train.

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from ..answer import Answer
 from ..recipes import SEEDS
 from ..store import Cell
-from .levels import Effort
+from .levels import SearchEffort
 from .question import Question
-from .results import Results
+from .results import SearchResults
 
 ROOM = 0.65
 """A largest head count leaves room while the task looks like it needs at most this share of it."""
@@ -52,7 +52,7 @@ class Round:
     cells: tuple[Cell, ...]
 
 
-def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
+def rounds(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
     """Yield what to train next. When the iteration continues, `results` must hold what the last round asked for."""
     if not question.removes_heads:
         yield from _more_seeds(question, effort, results)
@@ -76,7 +76,7 @@ def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Rou
             answer = results.answer(0)
 
 
-def _from_above(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
+def _from_above(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
     """Train the largest models; returns the head count that they have."""
     top = question.heads[-1]
     fewest = [] if question.heads[0] == top else question.random([question.heads[0]], range(OTHER_SEEDS))
@@ -92,7 +92,7 @@ def _from_above(question: Question, effort: Effort, results: Results) -> Iterato
 
 def _at_top(
     question: Question,
-    results: Results,
+    results: SearchResults,
     top: int,
     seeds: int,
     draw: int,
@@ -111,7 +111,7 @@ def _at_top(
 
 
 def _settled(
-    question: Question, effort: Effort, results: Results, top: int, *, draw: int, around: int | None = None
+    question: Question, effort: SearchEffort, results: SearchResults, top: int, *, draw: int, around: int | None = None
 ) -> Iterator[Round]:
     """Descend from the largest models, and train more at the answer until nothing is missing there."""
     if results.learned(top, draw):
@@ -131,7 +131,7 @@ def _settled(
         yield Round(why, tuple(missing))
 
 
-def _missing(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
+def _missing(question: Question, effort: SearchEffort, results: SearchResults, top: int, draw: int) -> list[Cell]:
     """Return what the answer on one draw of the data depends on; some of it may have been trained."""
     answer = results.answer(draw)
     if answer.heads is None:
@@ -149,7 +149,9 @@ def _missing(question: Question, effort: Effort, results: Results, top: int, dra
     return cells
 
 
-def _without_answer(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
+def _without_answer(
+    question: Question, effort: SearchEffort, results: SearchResults, top: int, draw: int
+) -> list[Cell]:
     """Try every head count once; then random starts near the estimate, and where the error falls most; then the models
     there, and the largest, for longer, and what descends from those."""
     if draw > 0:
@@ -179,7 +181,14 @@ def _without_answer(question: Question, effort: Effort, results: Results, top: i
 
 
 def _descended(
-    question: Question, effort: Effort, results: Results, heads: int, above: int, draw: int, *, children: int = 1
+    question: Question,
+    effort: SearchEffort,
+    results: SearchResults,
+    heads: int,
+    above: int,
+    draw: int,
+    *,
+    children: int = 1,
 ) -> list[Cell]:
     """Return models of `heads` heads, descended from the best ones of `above` heads at every length.
 
@@ -203,7 +212,7 @@ def _near(question: Question, middles: Iterable[int], top: int) -> list[int]:
     return sorted({count for middle in middles for count in question.around(middle) if count < top})
 
 
-def _more_seeds(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
+def _more_seeds(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
     """Train random starts only: some at every head count, then more where the answer is not certain."""
     seeds = min(SEEDS, effort.more_seeds)
     yield Round("every head count", tuple(question.random(question.heads, range(seeds))))
