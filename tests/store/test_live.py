@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.events import Early, Event, heard_by
+from headcount.events import Event, heard_by
 from headcount.store import LIVE_FILE, Live, read_live
 from headcount.store.live import SILENT_SECONDS, how_it_ended
 from headcount.store.live_writer import LiveWriter
@@ -40,7 +40,7 @@ def test_a_run_can_be_followed(tmp_path):
         events(Event("round", "4 heads", total=1000))
         events(Event("programs", done=1, total=2))
         events(Event("steps", done=10))
-        events(Event("early", detail=Early(3, 8, 50, 1.0)))
+        events(Event("early", detail={"heads": 3, "length": 8, "step": 50, "seconds": 1.0}))
         events(Event("steps"))
         writer._write()
         live = read_live(tmp_path)

@@ -14,7 +14,7 @@ from ..engine.baselines import attach_baselines, attach_notes
 from ..engine.data import PreparedExamples
 from ..engine.trainer import Glimpse
 from ..errors import BudgetError
-from ..events import Early, Event, Events, quiet
+from ..events import Event, Events, quiet
 from ..models import AbstractSpec, from_arrays
 from ..models.base import Elimination
 from ..store import Cell, Outcome, Record, Store, TrainSpec
@@ -189,8 +189,9 @@ def _early(glimpse: Glimpse, question: Question, events: Events, began: float) -
     if not has_learned(glimpse.error, *glimpse.baseline):
         return {}  # what has learned nothing looks like anything
     heads = heads_of(glimpse.model.head_removal(glimpse.tokens).eliminated())
-    early = Early(heads, glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1))
-    at = f"early estimate at length {early.length}; docs/calibration.md has its record"
-    words = f"looks like {count_of_heads(heads)} after {early.seconds:.0f} s ({at})"
-    events(Event("early", words, detail=early))
-    return {"early": {"heads": early.heads, "step": early.step, "seconds": early.seconds}}
+    length, step, seconds = glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1)
+    at = f"early estimate at length {length}; docs/calibration.md has its record"
+    words = f"looks like {count_of_heads(heads)} after {seconds:.0f} s ({at})"
+    early = {"heads": heads, "step": step, "seconds": seconds}
+    events(Event("early", words, detail=early | {"length": length}))
+    return {"early": early}

@@ -162,7 +162,7 @@ class Site:
         folders = []
         for name in self._names:
             with contextlib.suppress(HTTPException):  # it vanished since
-                folders.append(await self._known(name, LOOK_SECONDS if self._next_search > began else 0.0))
+                folders.append(await self._known(name, LOOK_SECONDS))
         for folder in sorted(folders, key=lambda folder: -folder.looked.changed):
             self._update(folder, draw=False)
         return {"list": self.pages.rows(folders)}

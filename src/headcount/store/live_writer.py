@@ -57,8 +57,7 @@ class LiveWriter:
             case "steps":
                 self._add_steps(event.done)
             case "early":
-                early = event.detail
-                self._note(early={"heads": int(early.heads), "length": int(early.length), "step": int(early.step)})
+                self._note(early={name: int(event.detail[name]) for name in ("heads", "length", "step")})
 
     def _begin_round(self, why: str, model_steps: int) -> None:
         done, expected = self._live.steps
