@@ -10,7 +10,7 @@ from pathlib import Path
 from headcount.papers.base import Scale
 from headcount.papers.beyond.depth import STUDY
 from headcount.report.render import save_chart
-from headcount.report.section import Grid, Section
+from headcount.report.document import Document, Grid
 from headcount.store import Outcome, Store
 
 DOCS = Path(__file__).parents[1]
@@ -23,18 +23,18 @@ def grid_lines(grid: Grid) -> list[str]:
     return [f"**{grid.title.capitalize()}**", "", *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
-def results(section: Section, scale: Scale, finished: int, asked: int) -> str:
+def results(document: Document, scale: Scale, finished: int, asked: int) -> str:
     """What stands between the two marks of the page."""
     lines = [
         BEGIN,
         f"`headcount reproduce depth --scale {scale}` prints, with {finished:,} of {asked:,} models finished:",
         "",
-        f"> {section.headline}.",
+        f"> {document.headline}.",
         "",
-        *(line for grid in section.grids for line in grid_lines(grid)),
+        *(line for grid in document.grids for line in grid_lines(grid)),
         "**The laws, judged**",
         "",
-        *(f"* {claim.statement} **{claim.verdict}**: {claim.evidence}." for claim in section.claims),
+        *(f"* {claim.statement} **{claim.verdict}**: {claim.evidence}." for claim in document.claims),
         END,
     ]
     return "\n".join(lines)
@@ -45,13 +45,13 @@ def main(folder: Path) -> None:
         (experiment,) = (one for one in store.experiments() if one.study == STUDY.name)
         records = experiment.own(store.records())
     scale = Scale(experiment.scale)
-    section = STUDY.section(experiment, records, scale)
+    document = STUDY.document(experiment, records, scale)
     finished = sum(record.outcome is Outcome.FINISHED for record in records)
-    save_chart(section.charts[0], DOCS / "depth.svg", f"{section.title}: {section.charts[0].title.lower()}")
+    save_chart(document.charts[0], DOCS / "depth.svg", f"{document.title}: {document.charts[0].title.lower()}")
     page = DOCS / "depth.md"
     before, rest = page.read_text().split(BEGIN)
     after = rest.split(END)[1]
-    page.write_text(before + results(section, scale, finished, len(experiment.places)) + after)
+    page.write_text(before + results(document, scale, finished, len(experiment.places)) + after)
 
 
 if __name__ == "__main__":

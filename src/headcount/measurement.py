@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .engine import RunSummary
     from .models import AbstractModel
-    from .report.section import Section
+    from .report.document import Document
 
 ANY = ("seed", "start", "data_seed", "learning_rate")
 """Axes of which the best value is meant where none is given."""
@@ -154,7 +154,7 @@ class Measurement:
         """
         from .report.render.figure import draw, save_figure
 
-        figure = draw(self.section.charts[0], self.section.headline)
+        figure = draw(self.document.charts[0], self.document.headline)
         if path is not None:
             save_figure(figure, Path(path))
         return figure
@@ -210,14 +210,14 @@ class Measurement:
         """Return a short summary for a notebook: the answer, and the smallest error over seeds."""
         from .report.render.html import summary
 
-        return summary(self.section)
+        return summary(self.document)
 
     @functools.cached_property
-    def section(self) -> "Section":
+    def document(self) -> "Document":
         """What a report shows, with what is stored with the models."""
-        from .report.section import experiment_section, with_coverage
+        from .report.experiment import experiment_document, with_coverage
 
-        section = experiment_section(
+        document = experiment_document(
             self.experiment,
             self.records,
             self._facts,
@@ -226,7 +226,7 @@ class Measurement:
             table=self.table,
             found=self.answer(),
         )
-        return with_coverage(section, self.coverage)
+        return with_coverage(document, self.coverage)
 
 
 def load(folder: Path | str) -> list[Measurement]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .answer import Answer
     from .engine import Executor
-    from .report.section import Section
+    from .report.document import Document
     from .store import Experiment, Record, Store
     from .tasks import AbstractTask
 
@@ -33,12 +33,13 @@ ENTRY_POINTS = "headcount.satellites"
 @dataclass(frozen=True, kw_only=True)
 class Verb:
     """A row of the help. `home` is the module whose function has the verb's name; `examples` are commands with what
-    they do."""
+    they do. `figure` are the flag and the help of the option that saves a figure, where the verb draws one."""
 
     summary: str
     group: str
     home: str
     examples: tuple[tuple[str, str], ...] = ()
+    figure: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,7 @@ class StudyReader:
     name = "study"
     """What its experiments are called in sentences."""
 
-    def sections(self, stored: StoredExperiment) -> "list[Section]":
+    def documents(self, stored: StoredExperiment) -> "list[Document]":
         """Return what a report shows of it; nothing where the study is not known here."""
         raise NotImplementedError
 
@@ -116,7 +117,7 @@ class Plugin:
         """Return the reader of experiments whose `study` is this; None where it is another's."""
         return None
 
-    def file_sections(self, folder: Path) -> "list[Section]":
+    def file_documents(self, folder: Path) -> "list[Document]":
         """Return what a report shows of files that the satellite wrote next to the results."""
         return []
 

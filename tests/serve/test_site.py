@@ -21,9 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.events import Event
-from headcount.report.reading import sections_of
+from headcount.report.reading import documents_of
 from headcount.report.render import html
-from headcount.serve import app as served
 from headcount.serve import certificates as stored
 from headcount.serve.guard import folder_path
 from headcount.store import FILE_NAME, LIVE_FILE, Store
@@ -62,8 +61,8 @@ def test_a_folder_shows_what_the_report_shows(client, parent):
     assert "<svg" in text
     versions = [re.search(r'data-version="(\w+)"', fetched(client, "/folder/maxima"))[1] for _ in range(2)]
     assert versions[0] == versions[1]
-    sections, warnings = sections_of(parent / "maxima")
-    whole = html.page(sections, folder="", warnings=warnings)
+    documents, warnings = documents_of(parent / "maxima")
+    whole = html.page(documents, folder="", warnings=warnings)
     assert re.search(r'<section id="result-1".*</section>', whole, re.DOTALL)[0] in text
 
 
@@ -232,7 +231,8 @@ def test_certificates_are_shown_up_to_a_size(client, certificates, monkeypatch):
     assert (answer.status_code, "most that this page reads" in answer.text) == (413, True)
 
 
-def test_other_pages_are_answered_while_certificates_are_drawn(client, parent, monkeypatch):
+def test_other_pages_are_answered_while_certificates_are_drawn(client, certificates, monkeypatch):
+    certificates.write_text("[]")
     until(client, "/folder/deeper/again", "again needs 4 heads")
     began, may_end = threading.Event(), threading.Event()
 
@@ -240,7 +240,7 @@ def test_other_pages_are_answered_while_certificates_are_drawn(client, parent, m
         began.set()
         assert may_end.wait(20)
 
-    monkeypatch.setattr(served, "certificates_page", drawn)
+    monkeypatch.setattr(stored, "certificates_page", drawn)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(client.get, "/certificates/maxima")
         try:

@@ -310,6 +310,18 @@ class ErrorTable:
         return pandas.DataFrame([place | {self.metric.name: error} for place, error in self.cells()])
 
 
+def joined(tables: Mapping[str, ErrorTable], axis: str) -> ErrorTable:
+    """Tables with the same axes as one, with a further last axis that has their names; NaN where one lacks a place."""
+    first = next(iter(tables.values()))
+    values = {name: {value for each in tables.values() for value in each.values(name)} for name in first.axes}
+    axes = {
+        name: tuple(sorted(known, key=lambda value: (isinstance(value, str), value))) for name, known in values.items()
+    }
+    whole = ErrorTable(axes=axes, errors=np.full([len(known) for known in axes.values()], np.nan), metric=first.metric)
+    errors = np.stack([each.aligned(whole) for each in tables.values()], axis=-1)
+    return ErrorTable(axes=axes | {axis: tuple(tables)}, errors=errors, metric=first.metric)
+
+
 def middle_of(ranked: Float[np.ndarray, "*cells seeds"]) -> Float[np.ndarray, "*cells"]:
     """The median, along the last axis, of values sorted with NaN last; NaN where all are."""
     if not np.isnan(ranked[..., -1]).any():

@@ -15,23 +15,24 @@ import signal
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
 from .._version import __version__
-from ..errors import HeadcountError, InputError, did_you_mean
+from ..errors import HeadcountError, InputError, did_you_mean, require
+from ..report.document import Document
+from ..report.files import check_ending, write_whole
 from .streams import quiet_stderr, told_stdout
 from .verbs import PANELS, VERBS, with_examples
 
 messages = Console(stderr=True)
 data = Console(soft_wrap=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")]
 
 
@@ -79,12 +80,88 @@ def command(verb: str) -> TyperCommand:
     alone = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, context_settings=app.info.context_settings
     )
-    function = getattr(module, verb)
+    function = _printing(getattr(module, verb), verb)
     alone.command(verb, help=with_examples(verb, inspect.cleandoc(function.__doc__ or "")))(function)
     only = typer.main.get_command(alone)
     assert isinstance(only, TyperCommand)
     only.params.sort(key=lambda option: PANELS.index(getattr(option, "rich_help_panel", None) or ""))
     return only
+
+
+def _printing(verb: Callable[..., Any], name: str) -> Callable[..., None]:
+    """A verb that prints what it returns, with the option `--json`, and that of a figure's file where it draws one."""
+
+    def run(as_json: bool = False, figure: Path | None = None, **given: Any) -> None:
+        if figure is not None:
+            check_ending(figure)
+        result = verb(**given)
+        if result is not None:
+            print_result(result, as_json=as_json, figure=figure)
+
+    own = inspect.signature(verb)
+    added: dict[str, tuple[Any, Any]] = {}
+    if (drawing := VERBS[name].figure) is not None:
+        flag, words = drawing
+        added["figure"] = None, Annotated[Path | None, typer.Option(flag, help=words)]
+    if own.return_annotation is not None:
+        added["as_json"] = False, Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+    options = [
+        inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
+        for each, (default, annotation) in added.items()
+    ]
+    parameters = [*own.parameters.values(), *options]
+    run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__doc__ = verb.__doc__
+    return run
+
+
+def print_result(result: Document | Iterable[Document], *, as_json: bool, figure: Path | None) -> None:
+    """Print what a verb returns, and leave with its exit code.
+
+    Several documents are printed as they are made, and are one list as JSON, of those that are there if one fails.
+    """
+    documents, chart = (result,) if isinstance(result, Document) else result, None
+    if figure is not None:
+        documents = list(documents)
+        several = f"a figure shows one result, these are {len(documents)}; `headcount report --figures DIR` draws all."
+        require(len(documents) == 1, several)
+        chart = documents[0].figure_chart
+    contents, code, complete = [], 0, False
+    try:
+        for document in documents:
+            code = max(code, document.code)
+            if as_json and document.form == "terminal":
+                contents.append(document.as_dict())
+            _print(document, as_json)
+            for message in document.messages:
+                say(*([message] if isinstance(message, str) else message))
+        complete = True
+    finally:
+        if contents or (as_json and complete and not isinstance(result, Document)):
+            print_json(contents[0] if isinstance(result, Document) else contents)
+    if chart is not None and figure is not None:
+        from ..report.render import save_chart
+
+        (document,) = documents
+        save_chart(chart, figure, document.headline or None)
+        say(f"drawn in {figure}")
+    if code:
+        raise typer.Exit(code)
+
+
+def _print(document: Document, as_json: bool) -> None:
+    """Print a document as words, or as the rows that are its data."""
+    if document.form != "terminal":
+        from ..report.export import rows_text
+
+        write_out(rows_text(document.content(), "json" if as_json else document.form), document.out)
+    elif not as_json or document.only_closing:
+        from ..report.render.terminal import print_closing, print_document
+
+        print_document(document, messages if document.only_closing else data)
+        if not as_json:
+            print_closing(document, data)
 
 
 @app.callback(invoke_without_command=True)
@@ -151,9 +228,12 @@ def _flags() -> set[str]:
     return set() if verb is None else {flag for option in command(verb).params for flag in option.opts}
 
 
-def show_view(view: RenderableType, console: Console = data) -> None:
-    """Print something laid out for the width of the terminal; a word that is wider than it is not broken."""
-    console.print(view, soft_wrap=False, crop=False)
+def write_out(text: str, out: Path | None) -> None:
+    """Write data to a file, or to stdout where none is given."""
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        write_whole(out, text.encode())
 
 
 def print_json(value: Any) -> None:

@@ -1,7 +1,5 @@
 """`headcount export`: every cell of a results folder as a table."""
 
-import json
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,10 +8,10 @@ import typer
 
 from ..errors import require
 from ..registry import reader_of
-from ..report.export import csv_of, to_csv, to_json, to_summary
-from ..report.files import write_whole
+from ..report.document import Document
+from ..report.export import CSV_ALONE, rows, summary_csv
 from ..store import Store
-from .app import Folder, Json, say
+from .app import Folder, say
 
 
 class Format(StrEnum):
@@ -29,8 +27,7 @@ def export(
     summary: Annotated[
         bool, typer.Option("--summary", help="A CSV row per place, over seeds; # lines say how it was made.")
     ] = False,
-    as_json: Json = False,
-) -> None:
+) -> Document:
     """Every cell of a results folder as a table. Without --timing, equal results make equal bytes.
 
     A folder that holds inspections of trained models only gives a row per head."""
@@ -40,22 +37,13 @@ def export(
         readers = {each.name: reader for each in experiments if (reader := reader_of(each.study)) is not None}
         without_cells = {name: reader for name, reader in readers.items() if not reader.has_cells}
         facts = {name: store.facts(name) for name in without_cells}
-    as_rows = as_json or form is Format.json
-    require(
-        not summary or not (as_rows or timing or without_cells),
-        "--summary is CSV of trained cells and their origin; leave out --format json, --json and --timing, and name a "
-        "folder without inspections.",
-    )
+    require(not summary or not (form is Format.json or timing or without_cells), CSV_ALONE)
     if summary:
-        text = to_summary(experiments, records, runs)
+        content = summary_csv(experiments, records, runs)
     elif without_cells and len(without_cells) == len(experiments):
-        rows = [row for name, reader in without_cells.items() for row in reader.rows(name, facts[name])]
-        text = json.dumps(rows, indent=1) + "\n" if as_rows else csv_of(rows)
+        content = [row for name, reader in without_cells.items() for row in reader.rows(name, facts[name])]
     else:
-        text = (to_json if as_rows else to_csv)(experiments, records, timing=timing)
+        content = rows(experiments, records, timing=timing)
         for name, reader in without_cells.items():
             say(f"{name} is an {reader.name} and has no cells; `headcount show {folder} --json` has its numbers.")
-    if out is None:
-        sys.stdout.write(text)
-        return
-    write_whole(out, text.encode())
+    return Document(content=lambda: content, form=form.value, out=out)

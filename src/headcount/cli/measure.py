@@ -2,9 +2,11 @@
 
 import functools
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
 
 from .._cache import cache_folder, keep_compiled_programs
@@ -12,21 +14,20 @@ from ..api import default_folder
 from ..api import measure as measure_task
 from ..engine import Sweep, check_where, plan_sweep
 from ..measurement import Measurement
-from ..registry import live_page
-from ..report.cells import error_cells
+from ..registry import LivePage, live_page
+from ..report.document import Document
+from ..report.error_grid import error_rows
 from ..report.provenance import backends_of
-from ..report.render import check_ending
-from ..report.render.terminal import section_view
 from ..request import Request
 from ..search import DEFAULT_EFFORT, effort_of
 from ..search.costs import costs
-from ..store import Outcome, Record
+from ..store import Outcome
 from ..tasks import PRESETS
 from ..tasks.find import find_task
 from ..tasks.stand_in import planned_task
-from .app import Json, messages, print_json, say, show_view
+from .app import say
 from .options import On, TrainingBackend, Workers, given, with_options
-from .plans import print_costs, print_plan
+from .plans import costs_document, plan_document
 from .running import settled, shown, this_command, training_on
 
 TASKS = "A task's name, a file (.npz, .npy, .csv, .parquet, .pt, .jsonl ...), FILE.py:NAME, or a folder."
@@ -38,26 +39,21 @@ LIVE = "Show the run as a live page; it stays until Ctrl-C after the answer."
 def measure(
     task: Annotated[str, typer.Argument(metavar="TASK|FILE|DIR", help=TASKS, autocompletion=lambda: list(PRESETS))],
     out: Annotated[Path | None, typer.Option(help=OUT)] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the result into a .svg, .pdf or .png file.")] = None,
     live: Annotated[bool, typer.Option("--live", help=LIVE)] = False,
     on: On = None,
     workers: Workers = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
-    as_json: Json = False,
     backend: TrainingBackend = None,
     **options: Any,
-) -> None:
+) -> Document:
     """Say how many heads a task needs, from models trained on it. The same command again continues."""
     keep_compiled_programs()
     check_where(on, workers)
-    if figure is not None:
-        check_ending(figure)
     find = planned_task if dry_run else functools.partial(find_task, cache=cache_folder())
     request = Request.of(task, find=find, **given(options))
     asked, folder = request.planned, out or default_folder(request)
     if dry_run:
-        _print_plan(request, folder, on, workers, as_json)
-        return
+        return _plan(request, folder, on, workers)
     page = live_page(folder) if live else None
     if page is not None:
         say(f"live page: {page.address}")
@@ -65,45 +61,47 @@ def measure(
     needed = on is None or not isinstance(asked, Sweep) or not settled(folder).issuperset(c.key for c in asked.cells)
     with training_on(on, workers, needed=needed, folder=folder) as executor, shown(folder) as (events, stop):
         measurement = measure_task(request, out=folder, on=executor, events=events, stop=stop, command=this_command())
-    _print(measurement, figure, as_json)
     if page is not None:
-        sys.stdout.flush()  # who reads the answer from a pipe has it now
-        say(f"the page stays at {page.address} until Ctrl-C")
-        page.wait()
-    if code := 3 if _failed(measurement) else 4 if measurement.ended == "budget" else 0:
-        raise typer.Exit(code)
+        click.get_current_context().call_on_close(functools.partial(_stay_open, page))
+    return _document(measurement)
 
 
-def _print_plan(request: Request, folder: Path, on: str | None, workers: int | None, as_json: bool) -> None:
+def _stay_open(page: LivePage) -> None:
+    """Keep the live page after the answer is printed, until Ctrl-C."""
+    sys.stdout.flush()  # who reads the answer from a pipe has it now
+    say(f"the page stays at {page.address} until Ctrl-C")
+    page.wait()
+
+
+def _plan(request: Request, folder: Path, on: str | None, workers: int | None) -> Document:
     for note in (*request.task.notes, *request.notes):
         say(note)
     with training_on(on, workers) as executor:
         machine = executor.machine
     if isinstance(request.planned, Sweep):
-        print_plan(plan_sweep(request.planned, settled(folder), machine), folder, as_json)
-    else:
-        print_costs(costs(request.planned, effort_of(request.effort or DEFAULT_EFFORT), machine), folder, as_json)
+        return plan_document(plan_sweep(request.planned, settled(folder), machine), folder)
+    return costs_document(costs(request.planned, effort_of(request.effort or DEFAULT_EFFORT), machine), folder)
 
 
-def _print(measurement: Measurement, figure: Path | None, as_json: bool) -> None:
-    """The answer alone on stdout, and everything else as messages."""
-    show_view(section_view(measurement.section), messages)
-    if failed := _failed(measurement):
-        say(f"{len(failed)} cells failed; the first: {failed[0].message}", style="red")
-    if as_json:
-        print_json(_as_json(measurement))
-    else:
-        print(measurement.answer().sentence)
-    if figure is not None:
-        measurement.plot(figure)
-        say(f"drawn in {figure}")
+def _document(measurement: Measurement) -> Document:
+    """The answer alone as data, and everything else as messages."""
+    failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
+    messages: list[str | tuple[str, str]] = []
+    if failed:
+        messages.append((f"{len(failed)} cells failed; the first: {failed[0].message}", "red"))
     if measurement.ended == "budget":
-        say("The time given is over: more training may change the answer. To go on, run it again, with more --minutes:")
-        say(f"  {this_command()}")
-
-
-def _failed(measurement: Measurement) -> list[Record]:
-    return [record for record in measurement.records if record.outcome is Outcome.FAILED]
+        messages.append(
+            "The time given is over: more training may change the answer. To go on, run it again, with more --minutes:"
+        )
+        messages.append(f"  {this_command()}")
+    return replace(
+        measurement.document,
+        name="",
+        content=lambda: _as_json(measurement),
+        only_closing=True,
+        messages=tuple(messages),
+        code=3 if failed else 4 if measurement.ended == "budget" else 0,
+    )
 
 
 def _as_json(measurement: Measurement) -> dict[str, Any]:
@@ -120,7 +118,7 @@ def _as_json(measurement: Measurement) -> dict[str, Any]:
             "ended": measurement.ended,
             "early": measurement.early,
             "backends": backends_of(measurement.records),
-            "errors": error_cells(measurement.section),
+            "errors": error_rows(measurement.table),
         }
         | measurement.coverage.as_dict()
     )

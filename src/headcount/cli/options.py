@@ -50,7 +50,7 @@ def _options() -> dict[str, tuple[str, Option]]:
 OPTIONS = _options()
 
 
-def with_options(verb: Callable[..., None]) -> Callable[..., None]:
+def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb all options of `OPTIONS`; it receives them as keywords."""
     signature = inspect.signature(verb)
     kept = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]

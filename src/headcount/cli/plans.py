@@ -3,18 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group
-from rich.markup import escape
-from rich.table import Table
-
 from ..answer import count_of_heads
 from ..backends import described
 from ..engine import Plan, spec_of
 from ..engine.train import backend_for
 from ..errors import InputError
+from ..report.document import Document, Grid, line
 from ..report.render.words import spoken_time
 from ..search.costs import Costs
-from .app import data, print_json, say
+from .app import say
 
 COMPILED = "The shorter time is for programs that are already compiled."
 
@@ -68,32 +65,32 @@ def _backend(plan: Plan) -> str:
     return described(asked if asked in used or not used else "reference")
 
 
-def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
+def costs_document(range_of: Costs, folder: Path) -> Document:
     """What asking a question would cost for an easy task, and for a hard one."""
     _say_if_refused(range_of.most)
-    if as_json:
-        costs = {
-            name: {"cells": plan.cells, "programs": plan.programs, "buckets": len(plan.buckets)} | _expected(plan)
-            for name, plan in range_of._asdict().items()
-        }
-        print_json({"out": str(folder), **_where(range_of.least), **costs})
-        return
-    view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
-    for column in ("", "models", "model-steps", "programs", "time", "memory"):
-        view.add_column(column, justify="right", no_wrap=True)
-    for words, plan in zip(("an easy task", "a hard task"), range_of, strict=True):
-        counts = (str(plan.cells), f"{plan.model_steps:,}", str(plan.programs))
-        view.add_row(words, *counts, time_range(plan), _memory(plan))
-    stored = f"on {_machine(range_of.least)}; what is stored already is not trained again"
     least, most = range_of
+    content = {
+        name: {"cells": plan.cells, "programs": plan.programs, "buckets": len(plan.buckets)} | _expected(plan)
+        for name, plan in range_of._asdict().items()
+    }
+    rows = tuple(
+        (words, str(plan.cells), f"{plan.model_steps:,}", str(plan.programs), time_range(plan), _memory(plan))
+        for words, plan in zip(("an easy task", "a hard task"), range_of, strict=True)
+    )
+    columns = ("", "models", "model-steps", "programs", "time", "memory")
     buckets = (
         f"trained in {len(least.buckets)} to {len(most.buckets)} buckets, the longest about "
         f"{spoken_time(most.bucket_seconds)}"
     )
-    data.print(Group(view, escape(stored), buckets, COMPILED))
+    stored = f"on {_machine(least)}; what is stored already is not trained again"
+    grid = Grid(title=f"the plan for {folder}", columns=columns, rows=rows, align="rrrrrr")
+    return Document(
+        content=lambda: {"out": str(folder), **_where(least), **content},
+        blocks=(grid, *map(line, (stored, buckets, COMPILED))),
+    )
 
 
-def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
+def plan_document(plan: Plan, folder: Path) -> Document:
     """What a run would do: the models that train together, the costly ones first."""
     _say_if_refused(plan)
     rows = [
@@ -107,24 +104,24 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
         }
         for bucket in plan.buckets
     ]
-    if as_json:
-        counts = {"cells": plan.cells, "already_done": plan.settled, "buckets": rows, "programs": plan.programs}
-        print_json({"out": str(folder), **counts, **_expected(plan), **_where(plan)})
-        return
-    view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
-    for column in ("length", "heads", "head dim", "rank", "members", "steps"):
-        view.add_column(column, justify="right")
-    for row in rows:
-        view.add_row(*(", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()))
-    compiling = spoken_time(plan.compile_seconds)
-    lines = [
+    counts = {"cells": plan.cells, "already_done": plan.settled, "buckets": rows, "programs": plan.programs}
+    words = [
+        [", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()]
+        for row in rows
+    ]
+    lines = (
         f"{_models(plan.cells)}, {plan.settled} already done",
         f"{len(plan.buckets)} buckets (rows), the longest about {spoken_time(plan.bucket_seconds)}; "
-        f"{_programs(plan)} to compile in about {compiling}",
-        escape(f"about {time_range(plan)} and {_memory(plan)} on {_machine(plan)}"),
+        f"{_programs(plan)} to compile in about {spoken_time(plan.compile_seconds)}",
+        f"about {time_range(plan)} and {_memory(plan)} on {_machine(plan)}",
         COMPILED,
-    ]
-    data.print(Group(view, *lines))
+    )
+    columns = ("length", "heads", "head dim", "rank", "members", "steps")
+    grid = Grid(title=f"the plan for {folder}", columns=columns, rows=tuple(map(tuple, words)), align="rrrrrr")
+    return Document(
+        content=lambda: {"out": str(folder), **counts, **_expected(plan), **_where(plan)},
+        blocks=(grid, *map(line, lines)),
+    )
 
 
 def _say_if_refused(plan: Plan) -> None:

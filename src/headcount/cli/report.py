@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from ..errors import require
-from ..report.files import file_name
-from ..report.reading import sections_of
-from ..report.render import FORMATS, check_ending, save_chart, write_report
-from ..report.section import Section
-from .app import Folder, Json, print_json, say
+from ..report.document import Document
+from ..report.files import FORMATS, check_ending, file_name
+from ..report.reading import documents_of
+from ..report.render import save_chart, write_report
+from .app import Folder, say
 
 
 def report(
@@ -23,24 +23,23 @@ def report(
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
     form: Annotated[str, typer.Option("--format", help=f"The figures' format: {', '.join(FORMATS)}.")] = ".svg",
-    as_json: Json = False,
-) -> None:
+) -> Document:
     """Everything a results folder says, as one HTML page that needs nothing but itself."""
     ending = form if form.startswith(".") else f".{form}"
     check_ending(Path(f"figure{ending}"))
-    sections, warnings = sections_of(folder)
-    require(len(sections) > 0, f"a report needs a result. {' '.join(warnings)}")
+    documents, warnings = documents_of(folder)
+    require(len(documents) > 0, f"a report needs a result. {' '.join(warnings)}")
     out = out or folder / "report.html"
-    write_report(sections, out, folder=str(folder), warnings=warnings)
+    write_report(documents, out, folder=str(folder), warnings=warnings)
     say(f"the report is {out}")
     if open_page:
         _show(out)
-    drawn = [] if figures is None else _write_figures(sections, figures, ending)
-    for warning in warnings:
-        say(warning, style="yellow")
-    if as_json:
-        content = [section.as_dict() for section in sections]
-        print_json({"page": str(out), "figures": [str(path) for path in drawn], "warnings": warnings, "found": content})
+    drawn = [] if figures is None else _write_figures(documents, figures, ending)
+    written = {"page": str(out), "figures": [str(path) for path in drawn], "warnings": warnings}
+    return Document(
+        content=lambda: written | {"found": [document.as_dict() for document in documents]},
+        messages=tuple((warning, "yellow") for warning in warnings),
+    )
 
 
 def _show(page: Path) -> None:
@@ -52,12 +51,12 @@ def _show(page: Path) -> None:
         say(f"No browser could be opened; the page is at {address}", style="yellow")
 
 
-def _write_figures(sections: list[Section], folder: Path, ending: str) -> list[Path]:
+def _write_figures(documents: list[Document], folder: Path, ending: str) -> list[Path]:
     drawn = []
-    for section in sections:
-        for chart in section.charts:
-            path = folder / f"{file_name(section.name)}-{chart.name}{ending}"
-            save_chart(chart, path, f"{section.title}: {chart.title.lower()}")
+    for document in documents:
+        for chart in document.charts:
+            path = folder / f"{file_name(document.name)}-{chart.name}{ending}"
+            save_chart(chart, path, f"{document.title}: {chart.title.lower()}")
             drawn.append(path)
     say(f"{len(drawn)} figures are in {folder}")
     return drawn

@@ -8,6 +8,7 @@ CORE: dict[str, Verb] = {
         summary="Say how many heads a task needs, from models trained on it.",
         group="Measure",
         home="headcount.cli.measure",
+        figure=("--figure", "Draw the result into a .svg, .pdf or .png file."),
         examples=(
             ("headcount measure sum-of-maxima --intrinsic-dim 3", "a named task"),
             ("headcount measure data.npz --effort quick", "your arrays x and y, a first answer"),
@@ -22,6 +23,7 @@ CORE: dict[str, Verb] = {
         summary="The answer and the errors of every experiment in a results folder.",
         group="Look",
         home="headcount.cli.show",
+        figure=("--figure", "Draw the result into a .svg, .pdf or .png file."),
         examples=(
             ("headcount show results/sum-of-maxima", "the answer and the errors"),
             ("headcount show results/sum-of-maxima --figure errors.svg", "the errors as a figure"),
@@ -40,6 +42,7 @@ CORE: dict[str, Verb] = {
         summary="The answers and the errors of several results folders side by side.",
         group="Look",
         home="headcount.cli.compare",
+        figure=("--figure", "Draw all errors into one .svg, .pdf or .png file."),
         examples=(
             ("headcount compare results/a results/b", "answers and errors side by side"),
             ("headcount compare results/a results/b --figure both.svg", "all errors in one figure"),

@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
-from rich.markup import escape
-from rich.table import Table
 
 from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
@@ -17,11 +14,12 @@ from ..engine.sweep import task_key
 from ..errors import StoreError, require
 from ..events import Event, heard_by
 from ..registry import FolderCheck, check_of, has_cells
+from ..report.document import Document, Entry, Grid, Text, line
 from ..report.progress import terminal_bar
 from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
-from .app import Folder, Json, data, messages, print_json, say
+from .app import Folder, messages, say
 from .backend import BackendOption
 from .options import SEQUENCE, TARGETS, On, Workers
 from .running import training_on
@@ -47,8 +45,7 @@ def verify(
     backend: BackendOption = None,
     on: On = None,
     workers: Workers = None,
-    as_json: Json = False,
-) -> None:
+) -> Document:
     """Train a random sample of stored cells again and say whether they reproduce. Nothing stored is changed.
 
     A folder that prune, group or shrink wrote is loaded with stock transformers, its stored inputs are run, and the
@@ -59,8 +56,7 @@ def verify(
         raise StoreError(f"{folder}: no such folder; give one that headcount wrote.")
     written = check_of(folder)
     if written is not None:
-        _show_check(written, as_json)
-        return
+        return _checked(written)
     keep_compiled_programs()
     with Store.open_for_reading(folder) as store:
         experiments, records, weights_of = store.experiments(), store.records(), store.weights
@@ -95,22 +91,16 @@ def verify(
     except KeyboardInterrupt:
         say("Stopped. Nothing was verified.")
         raise typer.Exit(130) from None
-    if as_json:
-        print_json([_as_json(each, _where(each, experiments)) for each in rechecks])
-    else:
-        data.print(_view(rechecks, experiments))
-    if any(each.agreement is Agreement.DIFFERENT for each in rechecks):
-        raise typer.Exit(1)
+    content = [_as_json(each, _where(each, experiments)) for each in rechecks]
+    different = any(each.agreement is Agreement.DIFFERENT for each in rechecks)
+    blocks = (_table(rechecks, experiments), *_summary(rechecks))
+    return Document(content=lambda: content, blocks=blocks, code=1 if different else 0)
 
 
-def _show_check(check: FolderCheck, as_json: bool) -> None:
-    """Say whether a written model computes what was recorded; exit code 1 where it does not."""
-    if as_json:
-        print_json(check.as_json())
-    else:
-        data.print(str(check), style="green" if check.agrees else "red", markup=False, highlight=False)
-    if not check.agrees:
-        raise typer.Exit(1)
+def _checked(check: FolderCheck) -> Document:
+    """Whether a written model computes what was recorded; exit code 1 where it does not."""
+    words = line((str(check), "green" if check.agrees else "red"))
+    return Document(content=check.as_json, blocks=(words,), code=0 if check.agrees else 1)
 
 
 def _where(recheck: Recheck, experiments: list[Experiment]) -> dict[str, object]:
@@ -132,25 +122,25 @@ def _as_json(recheck: Recheck, where: dict[str, object]) -> dict[str, object]:
     }
 
 
-def _view(rechecks: list[Recheck], experiments: list[Experiment]) -> RenderableType:
-    """Cell by cell, then one sentence."""
-    view = Table(box=None)
-    for column in ("cell", "stored error", "error now"):
-        view.add_column(column, justify="right")
-    view.add_column("")
+def _table(rechecks: list[Recheck], experiments: list[Experiment]) -> Grid:
+    """A row per cell: its errors, stored and now."""
+    rows = []
     for each in rechecks:
         where = ", ".join(f"{axis} {value}" for axis, value in _where(each, experiments).items())
         errors = [r.outcome.value if math.isnan(r.error) else f"{r.error:.6e}" for r in (each.stored, each.again)]
-        style, _ = MEANINGS[each.agreement]
-        view.add_row(escape(where), *errors, f"[{style}]{each.agreement}[/{style}]")
+        rows.append((where, *errors, Entry(each.agreement.value, style=MEANINGS[each.agreement][0])))
+    return Grid(columns=("cell", "stored error", "error now", ""), rows=tuple(rows), align="rrrl")
+
+
+def _summary(rechecks: list[Recheck]) -> list[Text]:
+    """How many agree, what that means, and what may have moved."""
     counts = {agreement: sum(each.agreement is agreement for each in rechecks) for agreement in Agreement}
     summary = ", ".join(f"{count} {agreement}" for agreement, count in counts.items() if count)
-    meanings = [f"  {agreement}: {MEANINGS[agreement][1]}" for agreement, count in counts.items() if count]
-    moved = list(dict.fromkeys(line for each in rechecks for line in each.moved))
-    backends = dict.fromkeys(each.stored_backend for each in rechecks if each.stored_backend)
-    moved += [_of_backend(name) for name in backends]
-    moved += list(dict.fromkeys(each.again.message for each in rechecks if each.again.message))
-    return Group(view, "", f"[bold]{summary}[/bold]", *meanings, *(escape(f"  {line}") for line in moved))
+    meanings = [f"{agreement}: {MEANINGS[agreement][1]}" for agreement, count in counts.items() if count]
+    moved = [words for each in rechecks for words in each.moved]
+    moved += [_of_backend(each.stored_backend) for each in rechecks if each.stored_backend]
+    moved += [each.again.message for each in rechecks if each.again.message]
+    return [line((summary, "bold")), *(line(f"  {words}") for words in (*meanings, *dict.fromkeys(moved)))]
 
 
 def _of_backend(name: str) -> str:

@@ -15,8 +15,9 @@ from .._files import read_regular
 from ..answer import ErrorTable, Metric, error_table
 from ..answer.claim import ClaimResult
 from ..errors import StoreError
+from ..report.document import Document, Picture
+from ..report.experiment import study_document
 from ..report.files import write_whole
-from ..report.section import Picture, Section
 from ..store import Experiment, Record, TrainSpec
 from ..store.database import UNREADABLE, reason_of
 
@@ -95,7 +96,7 @@ class Study:
         title: What the paper calls it.
         asks: The question it answers.
         efforts: How much is done at each scale.
-        report: The fields of its section, from its results: headline, claims, grids, charts.
+        report: The fields of its document, from its results: headline, claims, grids, charts.
         parts: What is trained, from an effort.
         notes: What is ours and not the paper's.
         published_claims: Its rules applied to the numbers that the paper prints; none where it prints none.
@@ -151,14 +152,14 @@ class Study:
         """What is trained, from an effort."""
         return self.parts(effort)
 
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
+    def document(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Document:
         """Its part of a report, from the records of its experiment, of which at least one has finished."""
         fields = self.report(Results(experiment, list(records), scale, self.efforts[scale]))
         changes = self.changes(experiment, self.efforts[scale])
         said = [f"Changed from the {scale} scale, which is described below: {', '.join(changes)}."] if changes else []
         notes = (*said, *fields.pop("notes", ()), *self.choices(scale))
         title = ", ".join([self.title, *changes])
-        return Section(name=self.name, title=title, asks=self.asks, notes=notes, **fields)
+        return study_document(name=self.name, title=title, question=self.asks, notes=notes, **fields)
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
         """What is less than at paper scale, and what is ours and not the paper's."""
@@ -213,7 +214,7 @@ class ClosedFormStudy(ABC):
         """About how long all pieces take on two cores."""
 
     @abstractmethod
-    def section(self, pieces: Pieces, scale: Scale) -> Section:
+    def document(self, pieces: Pieces, scale: Scale) -> Document:
         """Its part of a report, from at least one piece."""
 
     def published_claims(self) -> tuple[ClaimResult, ...]:
@@ -236,10 +237,10 @@ class ClosedFormStudy(ABC):
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise StoreError(f"{path} cannot be read ({error}); move it away to compute it again.") from error
 
-    def stored_section(self, root: Path, pieces: Pieces, scale: Scale) -> Section:
+    def stored_document(self, root: Path, pieces: Pieces, scale: Scale) -> Document:
         """Its part of a report, from pieces that a folder holds. Raises StoreError where they are not what was kept."""
         try:
-            return self.section(pieces, scale)
+            return self.document(pieces, scale)
         except UNREADABLE as error:
             damaged = f"{self.path(root, scale)} is not what was kept ({reason_of(error)})"
             raise StoreError(f"{damaged}; move it away to compute it again.") from error

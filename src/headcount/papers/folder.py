@@ -5,13 +5,13 @@ from pathlib import Path
 
 from ..errors import StoreError
 from ..registry import StoredExperiment
-from ..report.section import Section
+from ..report.document import Document
 from ..store.database import RESTORE
 from .base import Scale
 
 
-def study_sections(stored: StoredExperiment) -> list[Section]:
-    """The sections of the studies that read an experiment, none where its study is not known; its scale is added to
+def study_documents(stored: StoredExperiment) -> list[Document]:
+    """The documents of the studies that read an experiment, none where its study is not known; its scale is added to
     their titles.
 
     A study's cells run from Python may name no scale; they count as the published grid, with a title that says so.
@@ -24,23 +24,24 @@ def study_sections(stored: StoredExperiment) -> list[Section]:
     words = f"{scale} scale" if experiment.scale else "run from Python"
     from .registry import readers_of  # all studies, which a user's own experiment does not need
 
-    sections = []
+    documents = []
     for each in readers_of(experiment.study):
-        section = each.section(experiment, stored.records, scale)
-        sections.append(replace(section, title=f"{section.title}, {words}", pictures=each.pictures(stored.folder)))
-    return sections
+        document = each.document(experiment, stored.records, scale)
+        blocks = (*document.blocks, *each.pictures(stored.folder))
+        documents.append(replace(document, title=f"{document.title}, {words}", blocks=blocks))
+    return documents
 
 
-def computed_sections(root: Path) -> list[Section]:
+def computed_documents(root: Path) -> list[Document]:
     """What closed-form studies have left in a folder."""
     if not any(any(root.glob(f"*-{scale}.json")) for scale in Scale):
         return []
     from .registry import CLOSED_FORM
 
     return [
-        replace(section, name=f"{section.name}-{scale}", title=f"{section.title}, {scale} scale")
+        replace(document, name=f"{document.name}-{scale}", title=f"{document.title}, {scale} scale")
         for each in CLOSED_FORM.values()
         for scale in Scale
         if (pieces := each.read(root, scale))
-        for section in [each.stored_section(root, pieces, scale)]
+        for document in [each.stored_document(root, pieces, scale)]
     ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ..registry import Plugin, StoredExperiment, StudyReader, Verb
 
 if TYPE_CHECKING:
-    from ..report.section import Section
+    from ..report.document import Document
 
 VERBS: dict[str, Verb] = {
     "reproduce": Verb(
@@ -25,10 +25,10 @@ VERBS: dict[str, Verb] = {
 class PaperReader(StudyReader):
     """Reads the experiment of any study; all studies are imported when one is read."""
 
-    def sections(self, stored: StoredExperiment) -> "list[Section]":
-        from .folder import study_sections
+    def documents(self, stored: StoredExperiment) -> "list[Document]":
+        from .folder import study_documents
 
-        return study_sections(stored)
+        return study_documents(stored)
 
 
 class PapersPlugin(Plugin):
@@ -39,10 +39,10 @@ class PapersPlugin(Plugin):
     def reader(self, study: str) -> StudyReader:
         return PaperReader()
 
-    def file_sections(self, folder: Path) -> "list[Section]":
-        from .folder import computed_sections
+    def file_documents(self, folder: Path) -> "list[Document]":
+        from .folder import computed_documents
 
-        return computed_sections(folder)
+        return computed_documents(folder)
 
 
 PLUGIN = PapersPlugin()

@@ -8,7 +8,7 @@ from ..errors import require
 from ..registry import FolderCheck, Plugin, StoredExperiment, StudyReader, Verb
 
 if TYPE_CHECKING:
-    from ..report.section import Section
+    from ..report.document import Document
 
 STUDY = "inspect"
 """What the experiment of an inspection has for a study."""
@@ -70,10 +70,10 @@ class InspectionReader(StudyReader):
     has_cells = False
     name = "inspection"
 
-    def sections(self, stored: StoredExperiment) -> "list[Section]":
-        from .inspection.page import inspection_sections
+    def documents(self, stored: StoredExperiment) -> "list[Document]":
+        from .inspection.page import inspection_documents
 
-        return inspection_sections(stored)
+        return inspection_documents(stored)
 
     def is_complete(self, facts: Iterable[str]) -> bool:
         from .inspection.stored import is_complete

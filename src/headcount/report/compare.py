@@ -10,213 +10,207 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 from ..answer import ErrorTable
-from ..store import Value
+from ..answer.table import joined
+from ..answer.words import decimal
+from ..errors import require
 from .chart import Chart, Series
 from .charts import axis_label, axis_name, by_length, main_axis
-from .section import Section
+from .document import Document, DocumentSource, Entry, Grid, NamedFacts, Notes, Text, text
 
 MIN_SEEDS = 2
 """Finished seeds that a difference needs on both sides."""
-
-
-@dataclass(frozen=True)
-class ComparedCell:
-    """The errors over seeds at one place of one experiment; NaN where nothing finished.
-
-    `differs`: all seeds are better, or all worse, than all of the first experiment's.
-    """
-
-    best: float
-    worst: float
-    seeds: int
-    differs: bool = False
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """One value of the main axis at one length; a cell per experiment."""
-
-    value: Value
-    length: Value
-    cells: tuple[ComparedCell, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedErrors:
-    """The errors of experiments that share axis and metric; `names` are theirs, in the order of the cells."""
-
-    axis: str
-    metric: str
-    names: tuple[str, ...]
-    rows: tuple[ComparedRow, ...]
-
-    @property
-    def lengths(self) -> tuple[Value, ...]:
-        return tuple(dict.fromkeys(row.length for row in self.rows))
+NAMES = "experiment"
+"""The axis of a joined table that has the experiments."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Experiments by name, what they do not share (`notes`), and their errors: a table per axis and metric."""
+    """Documents by name, what they do not share (`notes`), and their errors: a table per main axis and metric, whose
+    axes are the main one, the length, the seed, and the experiments."""
 
-    sections: dict[str, Section]
+    documents: Mapping[str, Document]
     notes: tuple[str, ...]
-    tables: tuple[ComparedErrors, ...]
+    tables: tuple[ErrorTable, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON; a number that is missing is None."""
         return {
-            "experiments": [
-                {"name": name, "task": _task(section), "verdict": _verdict(section), "needs": _needs(section)}
-                | ({} if section.coverage is None else section.coverage.as_dict())
-                for name, section in self.sections.items()
-            ],
+            "experiments": [_verdict(name, document) for name, document in self.documents.items()],
             "notes": list(self.notes),
-            "tables": [
-                {
-                    "metric": table.metric,
-                    "cells": [
-                        {
-                            table.axis: row.value,
-                            "length": row.length,
-                            "best": {n: _or_none(cell.best) for n, cell in zip(table.names, row.cells, strict=True)},
-                            "differs": [n for n, cell in zip(table.names, row.cells, strict=True) if cell.differs],
-                        }
-                        for row in table.rows
-                    ],
-                }
-                for table in self.tables
-            ],
+            "tables": [{"metric": table.metric.label, "cells": list(_cells(table))} for table in self.tables],
         }
 
 
-def named_sections(folders: Mapping[str, Sequence[Section]]) -> dict[str, Section]:
-    """The sections of several folders by the names they are compared under: the folder's, and the experiment's beside
-    it where a folder has several."""
+def named_documents(folders: Mapping[str, Sequence[Document]]) -> dict[str, Document]:
+    """The documents of several folders by the names they are compared under: the folder's, followed by the experiment's
+    where a folder has several."""
     return {
-        folder if len(sections) == 1 else f"{folder}: {section.name}": section
-        for folder, sections in folders.items()
-        for section in sections
+        folder if len(documents) == 1 else f"{folder}: {document.name}": document
+        for folder, documents in folders.items()
+        for document in documents
     }
 
 
-def compared(sections: Mapping[str, Section]) -> Comparison:
-    """Sections beside each other, by the names they are to have; the first is what the others are compared with."""
+def compared(documents: Mapping[str, Document]) -> Comparison:
+    """Documents side by side, by the names they are to have; the first is what the others are compared with."""
     groups: dict[tuple[str, str], dict[str, ErrorTable]] = {}
-    for name, section in sections.items():
-        if section.table is not None:
-            key = main_axis(section.table), section.table.metric.label
-            groups.setdefault(key, {})[name] = by_length(section.table)
-    tables = tuple(_errors(axis, metric, group) for (axis, metric), group in groups.items())
-    return Comparison(sections=dict(sections), notes=tuple(_notes(sections, tables)), tables=tables)
+    for name, document in documents.items():
+        if (table := source_of(document).table) is not None:
+            groups.setdefault((main_axis(table), table.metric.label), {})[name] = by_length(table)
+    tables = tuple(joined(group, NAMES) for group in groups.values())
+    return Comparison(documents=dict(documents), notes=tuple(_notes(documents, tables)), tables=tables)
 
 
-def comparison_chart(table: ComparedErrors) -> Chart:
+def comparison_document(comparison: Comparison) -> Document:
+    """A grid per table and length, what is not shared, and the answers."""
+    warnings = [(name, each.warning) for name, each in comparison.documents.items() if each.warning]
+    blocks: list[Text | Grid | Notes | NamedFacts] = [text((f"{name}: {words}", "yellow")) for name, words in warnings]
+    blocks += [grid for table in comparison.tables for grid in comparison_grids(table)]
+    if any(differing(table).any() for table in comparison.tables):
+        first = next(iter(comparison.documents))
+        blocks.append(text(f"* all seeds are better, or all worse, than those of {first}", indent=1))
+    answers = tuple((name, source_of(each).sentence or each.headline) for name, each in comparison.documents.items())
+    blocks += [Notes(comparison.notes, ""), NamedFacts(answers)]
+    return Document(content=comparison.as_dict, blocks=tuple(blocks), figure=lambda: _only_chart(comparison.tables))
+
+
+def comparison_grids(table: ErrorTable) -> tuple[Grid, ...]:
+    """The best of all seeds and starts, a grid per length; those that differ from the first are marked."""
+    axis, best, differ = _axis(table), table.best, differing(table)
+
+    def entry(i: int, j: int, k: int) -> Entry:
+        return Entry(decimal(best[i, j, k]), *(("*", (), "differs") if differ[i, j, k] else (" ", (), "")))
+
+    return tuple(
+        Grid(
+            title=f"{table.metric.label}, T = {length}: best of all seeds and starts",
+            caption=f"{table.metric.label} at {length} tokens, best of all seeds and starts",
+            columns=(axis_name(axis), *table.values(NAMES)),
+            rows=tuple(
+                (str(value), *(entry(i, j, k) for k in range(best.shape[2])))
+                for i, value in enumerate(table.values(axis))
+                if _is_place(table, i, j)
+            ),
+            align="r" * (1 + best.shape[2]),
+        )
+        for j, length in enumerate(table.values("length"))
+    )
+
+
+def comparison_chart(table: ErrorTable) -> Chart:
     """The smallest error along the main axis, a line per experiment and length."""
-    values: tuple[Any, ...] = tuple(dict.fromkeys(row.value for row in table.rows))
+    axis, lengths, best = _axis(table), table.values("length"), table.best
     series = []
-    for place, name in enumerate(table.names):
-        for length in table.lengths:
-            cells = {row.value: row.cells[place] for row in table.rows if row.length == length}
-            line = tuple(cells[value].best if value in cells else math.nan for value in values)
-            if any(map(math.isfinite, line)):
-                label = name if len(table.lengths) == 1 else f"{name}, {length} tokens"
-                series.append(Series(label, values, line, place=len(series)))
+    for k, name in enumerate(table.values(NAMES)):
+        for j, length in enumerate(lengths):
+            if np.isfinite(best[:, j, k]).any():
+                label = name if len(lengths) == 1 else f"{name}, {length} tokens"
+                series.append(Series(label, table.values(axis), tuple(best[:, j, k].tolist()), place=len(series)))
     return Chart(
         name="comparison",
-        title=f"Error against {axis_name(table.axis)}",
-        x_label=axis_label(table.axis),
-        y_label=table.metric,
-        x_ticks=values,
+        title=f"Error against {axis_name(axis)}",
+        x_label=axis_label(axis),
+        y_label=table.metric.label,
+        x_ticks=table.values(axis),
         series=tuple(series),
         caption="line: best of all seeds and starts",
     )
 
 
-def _errors(axis: str, metric: str, group: dict[str, ErrorTable]) -> ComparedErrors:
-    places = sorted(
-        {(length, value) for each in group.values() for value in each.values(axis) for length in each.values("length")},
-        key=lambda place: tuple((isinstance(part, str), part) for part in place),
-    )
-    found = {name: _cells(each, axis) for name, each in group.items()}
-    first = next(iter(found.values()))
-    missing = ComparedCell(math.nan, math.nan, 0)
-    rows = []
-    for length, value in places:
-        reference = first.get((value, length), missing)
-        cells = [each.get((value, length), missing) for each in found.values()]
-        marked = (ComparedCell(c.best, c.worst, c.seeds, _differ(reference, c)) for c in cells)
-        rows.append(ComparedRow(value, length, tuple(marked)))
-    return ComparedErrors(axis=axis, metric=metric, names=tuple(group), rows=tuple(rows))
+def source_of(document: Document) -> DocumentSource:
+    """The results behind a document; of one without any, its title."""
+    return document.source or DocumentSource(task=document.title)
 
 
-def _cells(table: ErrorTable, axis: str) -> dict[tuple[Value, Value], ComparedCell]:
-    cells = {}
-    for i, value in enumerate(table.values(axis)):
-        for j, length in enumerate(table.values("length")):
-            errors = table.errors[i, j][np.isfinite(table.errors[i, j])]
-            if len(errors):
-                cells[value, length] = ComparedCell(float(errors.min()), float(errors.max()), len(errors))
-    return cells
+def differing(table: ErrorTable) -> Bool[np.ndarray, "values lengths names"]:
+    """Where all seeds of an experiment are better, or all worse, than all of the first experiment's."""
+    errors = table.ordered(_axis(table), "length", NAMES, "seed").errors
+    seeds = np.isfinite(errors).sum(axis=-1)
+    low, high = np.fmin.reduce(errors, axis=-1), np.fmax.reduce(errors, axis=-1)
+    enough = np.minimum(seeds, seeds[..., :1]) >= MIN_SEEDS
+    return enough & ((high < low[..., :1]) | (low > high[..., :1]))
 
 
-def _differ(first: ComparedCell, other: ComparedCell) -> bool:
-    enough = min(first.seeds, other.seeds) >= MIN_SEEDS
-    return enough and (other.worst < first.best or other.best > first.worst)
+def _only_chart(tables: tuple[ErrorTable, ...]) -> Chart:
+    kinds = "; ".join(table.metric.label for table in tables) or "no table at all"
+    require(len(tables) == 1, f"one figure shows one kind of errors, these are {len(tables)}: {kinds}.")
+    axis = _axis(tables[0])
+    words = [value for value in tables[0].values(axis) if isinstance(value, str)]
+    require(not words, f"words have no places on a line; {axis} has {', '.join(words)}.")
+    return comparison_chart(tables[0])
 
 
-def _notes(sections: Mapping[str, Section], tables: tuple[ComparedErrors, ...]) -> Iterable[str]:
-    tasks = {name: _task(section) for name, section in sections.items()}
+def _axis(table: ErrorTable) -> str:
+    """The main axis of a joined table."""
+    return next(iter(table.axes))
+
+
+def _cells(table: ErrorTable) -> Iterable[dict[str, Any]]:
+    axis, names, best, differ = _axis(table), table.values(NAMES), table.best, differing(table)
+    for j, length in enumerate(table.values("length")):
+        for i, value in enumerate(table.values(axis)):
+            if _is_place(table, i, j):
+                yield {
+                    axis: value,
+                    "length": length,
+                    "best": {name: _or_none(float(best[i, j, k])) for k, name in enumerate(names)},
+                    "differs": [name for k, name in enumerate(names) if differ[i, j, k]],
+                }
+
+
+def _is_place(table: ErrorTable, i: int, j: int) -> bool:
+    """Whether some experiment has an error at a value and a length."""
+    return bool(np.isfinite(table.best[i, j]).any())
+
+
+def _verdict(name: str, document: Document) -> dict[str, Any]:
+    source = source_of(document)
+    needs = {} if source.answer is None else source.answer.needs
+    verdict: dict[str, Any] = {"name": name, "task": source.task, "verdict": source.sentence or document.headline}
+    verdict["needs"] = {axis: [need.at, need.low, need.high] for axis, need in needs.items()}
+    return verdict | ({} if source.coverage is None else source.coverage.as_dict())
+
+
+def _notes(documents: Mapping[str, Document], tables: tuple[ErrorTable, ...]) -> Iterable[str]:
+    tasks = {name: source_of(each).task for name, each in documents.items()}
     if len(set(tasks.values())) > 1:
         yield f"the tasks differ ({_listed(tasks)}): these are answers to different questions"
     if len(tables) > 1:
-        kinds = {", ".join(table.names): f"{table.metric} by {axis_name(table.axis)}" for table in tables}
+        kinds = {", ".join(each.values(NAMES)): f"{each.metric.label} by {axis_name(_axis(each))}" for each in tables}
         yield f"the errors are not comparable ({_listed(kinds)}): they are shown apart"
-    yield from _differing_settings(sections)
+    yield from _differing_settings({name: source_of(each).settings for name, each in documents.items()})
 
 
-def _differing_settings(sections: Mapping[str, Section]) -> Iterable[str]:
+def _differing_settings(settings: Mapping[str, Mapping[str, Any] | None]) -> Iterable[str]:
     """Settings that not all have in common, one by one; the task's name is said elsewhere."""
-    kinds = {name: (section.settings or {}).get("model", {}).get("kind") for name, section in sections.items()}
+    kinds = {name: (each or {}).get("model", {}).get("kind") for name, each in settings.items()}
     if len(set(kinds.values())) > 1:  # each kind has settings that the other does not know
         yield f"the kinds of model differ: {_listed(kinds)}"
     flat = {
         name: {
             key: value
-            for part in section.settings.values()
+            for part in each.values()
             if isinstance(part, dict)
             for key, value in part.items()
             if key != "task"
         }
-        for name, section in sections.items()
-        if section.settings is not None
+        for name, each in settings.items()
+        if each is not None
     }
-    keys = dict.fromkeys(key for settings in flat.values() for key in settings)
+    keys = dict.fromkeys(key for each in flat.values() for key in each)
     if len(set(kinds.values())) > 1:
-        keys = [key for key in keys if key != "kind" and all(key in settings for settings in flat.values())]
+        keys = [key for key in keys if key != "kind" and all(key in each for each in flat.values())]
     for key in keys:
-        values = {name: settings.get(key) for name, settings in flat.items()}
+        values = {name: each.get(key) for name, each in flat.items()}
         if len({str(value) for value in values.values()}) > 1:
             yield f"{axis_name(key)} differs: {_listed(values)}"
 
 
 def _listed(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {'none' if value is None else value}" for name, value in values.items())
-
-
-def _task(section: Section) -> str:
-    return section.title if section.experiment is None else section.experiment.task
-
-
-def _verdict(section: Section) -> str:
-    return section.headline if section.answer is None else section.answer.sentence
-
-
-def _needs(section: Section) -> dict[str, list[int]]:
-    needs = {} if section.answer is None else section.answer.needs
-    return {axis: [need.at, need.low, need.high] for axis, need in needs.items()}
 
 
 def _or_none(value: float) -> float | None:

@@ -4,10 +4,11 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from ..answer import Metric, Summary, error_table
 from ..answer.metric import FITTED_ERROR
+from ..errors import require
 from ..store import Cell, Content, Experiment, Outcome, Record, backend_of
 from ..store.cell import train_text
 from .provenance import provenance
@@ -17,11 +18,16 @@ Run = tuple[str, str]
 METRICS = ("nmse", "final_nmse", "train_nmse")
 """Columns where no record has finished."""
 STATISTICS = ("minimum", "median", "mean", "maximum")
+CSV_ALONE = (
+    "--summary is CSV of trained cells and their origin; leave out --format json, --json and --timing, and name a "
+    "folder without inspections."
+)
+CURVE = "curve"
 TIMING = ("seconds", "device", "backend", "finished")
 
 
 def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
-    """One flat row per cell and experiment: coordinates, then the cell's content, outcome and metrics.
+    """One row per cell and experiment: coordinates, then the cell's content, outcome, metrics and validation curve.
 
     `parent` and `removed`, a JSON list of heads, say what a model starts from; both are empty for a random start.
     """
@@ -45,6 +51,7 @@ def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing
             if timing:
                 row |= {name: record.provenance.get(name) for name in TIMING}
                 row["backend"] = None if record.outcome is Outcome.FAILED else backend_of(record.provenance)
+            row[CURVE] = record.curve
             table.append(row)
     return table
 
@@ -68,24 +75,33 @@ def _usual(name: str) -> tuple[int, str]:
     return (METRICS.index(name) if name in METRICS else len(METRICS), name)
 
 
-def to_csv(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:
-    """The rows as CSV; a row without a value has an empty field."""
-    return csv_of(rows(experiments, records, timing=timing))
+def rows_text(content: list[dict[str, Any]] | str, form: Literal["csv", "json"]) -> str:
+    """Rows as CSV, or as JSON with a row per line; CSV has no curves. A text is CSV already.
+
+    Raises InputError where that is to be JSON.
+    """
+    if isinstance(content, str):
+        require(form == "csv", CSV_ALONE)
+        return content
+    if form == "json":
+        lines = ",\n ".join(map(json.dumps, content))
+        return f"[{lines}]\n"
+    return csv_text(content)
 
 
-def csv_of(table: list[dict[str, Any]]) -> str:
+def csv_text(table: list[dict[str, Any]]) -> str:
     """Rows as CSV, with every column that one of them has; empty where there are none."""
     text = io.StringIO()
     if table:
         columns = list(dict.fromkeys(name for names in dict.fromkeys(map(tuple, table)) for name in names))
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        names = dict.fromkeys(columns)
-        writer.writerows(row.values() if list(row) == columns else (names | row).values() for row in table)
+        kept = [name for name in columns if name != CURVE]
+        writer = csv.DictWriter(text, kept, restval="", extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
     return text.getvalue()
 
 
-def to_summary(experiments: Iterable[Experiment], records: Iterable[Record], runs: Mapping[str, Sequence[Run]]) -> str:
+def summary_csv(experiments: Iterable[Experiment], records: Iterable[Record], runs: Mapping[str, Sequence[Run]]) -> str:
     """A row per place of every experiment: statistics over seeds, as CSV, small enough to keep beside a text.
 
     Lines that begin with # say where the numbers come from. `runs` are the commands and times by experiment. The first
@@ -114,7 +130,7 @@ def _summary(experiment: Experiment, records: Sequence[Record], runs: Sequence[R
     if any(FITTED_ERROR.name in record.metrics for record in records):
         fitted = _finished(experiment, records, FITTED_ERROR)
         table = [row | _statistics(each, "fitted_") for row, each in zip(table, fitted, strict=True)]
-    return header + csv_of(table)
+    return header + csv_text(table)
 
 
 def _finished(experiment: Experiment, records: Sequence[Record], metric: Metric | None = None) -> list[Summary]:
@@ -123,12 +139,3 @@ def _finished(experiment: Experiment, records: Sequence[Record], metric: Metric 
 
 def _statistics(summary: Summary, prefix: str = "") -> dict[str, str]:
     return {f"{prefix}{name}": f"{getattr(summary, name):.4g}" for name in STATISTICS}
-
-
-def to_json(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:
-    """The same rows as a JSON list, each on a line of its own, with its validation curve."""
-    records = list(records)
-    curves = {record.cell.key: record.curve for record in records}
-    table = rows(experiments, records, timing=timing)
-    lines = ",\n ".join(json.dumps(row | {"curve": curves[row["key"]]}) for row in table)
-    return f"[{lines}]\n"

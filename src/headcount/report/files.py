@@ -4,8 +4,17 @@ import re
 from pathlib import Path
 
 from .. import _files
-from ..errors import HeadcountError, require
+from ..errors import HeadcountError, InputError, require
 from ..store import FILE_NAME
+
+FORMATS = (".svg", ".pdf", ".png")
+"""The endings of figures."""
+
+
+def check_ending(path: Path) -> None:
+    """Raise `InputError` where no figure can be saved under this name."""
+    if path.suffix not in FORMATS:
+        raise InputError(f"a figure must end in {', '.join(FORMATS)}, got {path}.")
 
 
 def file_name(name: str) -> str:

@@ -10,6 +10,7 @@ from ..answer.answer_base import HeadsAt
 from ..answer.heads_map import FAR_ABOVE, OWN, need_words, parts_of
 from .chart import Chart, HeatMap, Series
 from .charts import ACROSS, judged_by
+from .document import Grid
 
 
 def heads_map_charts(table: ErrorTable, answer: Answer) -> tuple[Chart | HeatMap, ...]:
@@ -44,8 +45,8 @@ def _needed(place: HeadsAt | None) -> float:
     return float("nan") if place is None or place.needed is None else float(place.needed)
 
 
-def heads_needed_grid(answer: Answer) -> dict[str, Any]:
-    """The same map in words: the fields of a `Grid`."""
+def heads_needed_grid(answer: Answer) -> Grid:
+    """The same map in words."""
     groups, dims, at = _places(answer)
     rows = []
     for dim in dims:
@@ -53,7 +54,7 @@ def heads_needed_grid(answer: Answer) -> dict[str, Any]:
         words = ["not tried" if one is None else need_words(one) for one in cells]
         rows.append(("heads needed" if dim is None else f"head dim {dim}", *words))
     columns = ("", *("heads needed" if group is None else f"kv heads {group_name(group)}" for group in groups))
-    return {"title": "heads needed at every kv heads and head dim", "columns": columns, "rows": tuple(rows)}
+    return Grid(title="heads needed at every kv heads and head dim", columns=columns, rows=tuple(rows))
 
 
 def places_chart(table: ErrorTable) -> Chart:

@@ -41,6 +41,18 @@ class Provenance:
         """What computed the models, in words; empty where there are none."""
         return backend_words(self.backends)
 
+    def lost_words(self, *, missing_too: bool) -> str:
+        """How many models failed or diverged in one sentence, and how many are missing if nothing else counts them."""
+        lost, missing = [], self.missing if missing_too else 0
+        if missing:
+            lost.append(f"{missing} of {self.cells + missing} models are not trained yet")
+        lost += [f"{self.outcomes[name]} {name}" for name in ("failed", "diverged") if self.outcomes.get(name)]
+        if not lost:
+            return ""
+        again = "; run the same command again to continue" if missing and self.commands else ""
+        reason = f" ({self.messages[0]})" if self.messages else ""
+        return f"{', '.join(lost)}{again}. The page shows the others.{reason}"
+
 
 def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tuple[str, str]] = ()) -> Provenance:
     """The provenance of some records. `missing` more cells were asked for by the same `runs`, each a

@@ -1,4 +1,4 @@
-"""A results folder as the sections of a report: studies of the satellites, then the user's own experiments."""
+"""A results folder as documents: studies of the satellites, then the user's own experiments."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,26 +11,27 @@ from ..registry import StoredExperiment, StudyReader, plugins, reader_of
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live
 from ..store.database import RESTORE, UNREADABLE, reason_of
 from ..store.folders import WRITING, results_below, run_state
+from .document import Document
+from .experiment import experiment_document, with_coverage
 from .provenance import Provenance, provenance
-from .section import Section, experiment_section, with_coverage, with_provenance
 
 
-def sections_of(root: Path) -> tuple[list[Section], list[str]]:
-    """The sections of a folder, none where nothing has finished, and warnings about what no section can say.
+def documents_of(root: Path) -> tuple[list[Document], list[str]]:
+    """The documents of a folder, none where nothing has finished, and warnings about what none of them can say.
 
     Raises StoreError where the folder holds no results.
     """
-    computed = [section for plugin in plugins() for section in plugin.file_sections(root)]
+    computed = [document for plugin in plugins() for document in plugin.file_documents(root)]
     if computed and not (root / FILE_NAME).exists():
         return computed, []
     _require_one_folder(root)
-    return _FolderReading(root, computed).sections()
+    return _FolderReading(root, computed).documents()
 
 
 class _FolderReading:
     """What the store of a folder holds, read once."""
 
-    def __init__(self, root: Path, computed: list[Section]):
+    def __init__(self, root: Path, computed: list[Document]):
         self.root, self.computed = root, computed
         with Store.open_for_reading(root) as store:
             self.experiments, records = store.experiments(), store.records()
@@ -41,7 +42,7 @@ class _FolderReading:
         self.warnings: list[str] = []
         self.unknown: list[str] = []
 
-    def sections(self) -> tuple[list[Section], list[str]]:
+    def documents(self) -> tuple[list[Document], list[str]]:
         studied, own = [], []
         for experiment in self.experiments:
             reader = reader_of(experiment.study)
@@ -62,42 +63,42 @@ class _FolderReading:
             )
         return [*_distinct(studied), *self.computed, *own], warnings
 
-    def _without_cells(self, experiment: Experiment, reader: StudyReader) -> list[Section]:
-        """The sections of an experiment that has facts and no cells. Raises StoreError for damaged facts."""
+    def _without_cells(self, experiment: Experiment, reader: StudyReader) -> list[Document]:
+        """The documents of an experiment that has facts and no cells. Raises StoreError for damaged facts."""
         stored, kind = self._stored(experiment), reader.name
         try:
-            sections = reader.sections(stored)
+            documents = reader.documents(stored)
         except UNREADABLE as error:
             damaged = (
                 f"{self.root} holds facts of the {kind} {experiment.name} that cannot be read: {reason_of(error)}."
             )
             raise StoreError(f"{damaged} {RESTORE}") from error
-        if not sections:
+        if not documents:
             words = f"Nothing of the {kind} {experiment.name} is measured yet."
             self.warnings.append(f"{words} {reader.go_on(stored.command)}")
-        return sections
+        return documents
 
     def _nothing_finished(self, experiment: Experiment) -> str:
         lost, progress = what_was_lost(self.records[experiment.name]), self.progress[experiment.name]
         reason = f" ({lost.rstrip('.')})" if lost else ""
         return f"None of the {progress.cells} models of {experiment.name} has finished{reason}. {_go_on(progress)}"
 
-    def _of_study(self, experiment: Experiment, reader: StudyReader | None) -> list[Section]:
-        sections = [] if reader is None else reader.sections(self._stored(experiment))
-        if not sections:
+    def _of_study(self, experiment: Experiment, reader: StudyReader | None) -> list[Document]:
+        documents = [] if reader is None else reader.documents(self._stored(experiment))
+        if not documents:
             self.unknown.append(
                 f"{self.root} holds {experiment.name} of a study that is not known here, {experiment.study!r:.40}. "
                 f"Read it with the version of headcount that made it. {RESTORE}"
             )
         origin, coverage = self._origin(experiment), self._coverage(experiment)
-        return [with_coverage(with_provenance(each, origin), coverage) for each in sections]
+        return [with_coverage(each, coverage, origin) for each in documents]
 
-    def _of_user(self, experiment: Experiment) -> Section:
+    def _of_user(self, experiment: Experiment) -> Document:
         stored = self._stored(experiment)
-        section = experiment_section(
+        document = experiment_document(
             experiment, stored.records, stored.attachments, folder=str(self.root), command=stored.command
         )
-        return with_coverage(with_provenance(section, self._origin(experiment)), self._coverage(experiment))
+        return with_coverage(document, self._coverage(experiment), self._origin(experiment))
 
     def _stored(self, experiment: Experiment) -> StoredExperiment:
         commands = [command for command, _ in self.progress[experiment.name].runs if command]
@@ -143,12 +144,12 @@ def what_was_lost(records: Iterable[Record]) -> str:
     return f"{', '.join(f'{count} {name}' for name, count in counts.items())}: {(messages or ['no reason given'])[0]}."
 
 
-def _distinct(sections: list[Section]) -> list[Section]:
-    """The sections with a number added to a name that comes again: two scales or data sets of one study."""
+def _distinct(documents: list[Document]) -> list[Document]:
+    """The documents with a number added to a name that comes again: two scales or data sets of one study."""
     counted: Counter[str] = Counter()
     distinct = []
-    for section in sections:
-        counted[section.name] += 1
-        number = counted[section.name]
-        distinct.append(section if number == 1 else replace(section, name=f"{section.name}-{number}"))
+    for document in documents:
+        counted[document.name] += 1
+        number = counted[document.name]
+        distinct.append(document if number == 1 else replace(document, name=f"{document.name}-{number}"))
     return distinct

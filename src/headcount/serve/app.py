@@ -19,7 +19,6 @@ from starlette.routing import Route
 
 from ..errors import InputError
 from ..store.folders import results_below
-from .certificates import certificates_page
 from .folder import SHARE, Folder
 from .guard import Guard, folder_path
 from .pages import Pages, asset
@@ -88,14 +87,24 @@ class Site:
         folders = [await self._known(name) for name in chosen]
         for folder in folders:
             await (self._update(folder, draw=False) or asyncio.sleep(0))
-        sections = {folder.name or folder.path.name: folder.contents.sections for folder in folders}
-        return HTMLResponse(await self._away(lambda: self.pages.compare(self._names, chosen, sections)))
+        documents = {folder.name or folder.path.name: folder.contents.documents for folder in folders}
+
+        def drawn() -> str:
+            from .content import comparison_content
+
+            return self.pages.compare(self._names, chosen, comparison_content(documents) if documents else "")
+
+        return HTMLResponse(await self._away(drawn))
 
     async def certificates(self, request: Request) -> Response:
         """Show the models that were searched for collisions, and one of their pairs."""
         folder, asked = await self._requested(request), request.query_params
 
         def drawn() -> str | None:
+            from .certificates import certificates_page
+
+            if not folder.has_certificates:
+                return None
             shown = certificates_page(folder.path, asked.get("key", ""), asked.get("where", ""))
             return None if shown is None else self.pages.certificates(folder, shown)
 

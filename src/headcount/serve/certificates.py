@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from .._files import read_regular
 from ..answer import count_of_heads
 from ..errors import InputError, require
+from ..report.document import Document, Grid, Notes
 from ..report.render.words import number
-from ..report.section import Grid, Section
+from .content import report_content
+from .folder import CERTIFICATES
 
-FOLDER, FILE = "collisions", "certificates.json"
 MAX_BYTES = 50_000_000
 MAX_MODELS, MAX_NUMBERS = 500, 10_000
 """Models that are listed, and numbers of two sequences that are shown: a browser takes seconds for more."""
@@ -20,22 +21,12 @@ ABOUT = "A floor is the error, in standard deviations of the target, that a read
 
 
 class CertificatesPage(NamedTuple):
-    """A section, and the `choices` of models and pairs, keys to words; `chosen` are two of the keys.
+    """The `content` of the page, and the choices of models and pairs, keys to words; `chosen` are two of the keys."""
 
-    `pictures` are addresses that hold the pictures themselves.
-    """
-
-    section: Section
+    content: str
     models: dict[str, str]
     questions: dict[str, str]
     chosen: tuple[str, str]
-    pictures: tuple[str, ...]
-
-
-def has_certificates(folder: Path) -> bool:
-    """Whether there are any; a link to somewhere else is not followed."""
-    path = folder / FOLDER / FILE
-    return path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
 
 
 def certificates_page(folder: Path, key: str, question: str) -> CertificatesPage | None:
@@ -44,9 +35,7 @@ def certificates_page(folder: Path, key: str, question: str) -> CertificatesPage
     Raises InputError where the file is too large to be shown.
     """
     try:
-        if not has_certificates(folder):
-            return None
-        path = folder / FOLDER / FILE
+        path = folder / CERTIFICATES
         content = read_regular(path, MAX_BYTES + 1)
         too_large = f"{path} is larger than {MAX_BYTES // 10**6} MB, which is the most that this page reads"
         require(len(content) <= MAX_BYTES, f"{too_large}; search fewer models.")
@@ -77,17 +66,11 @@ def _page(folder: Path, entries: Any, key: str, question: str) -> CertificatesPa
         else:
             grids = [*map(_sequence, ("First", "Second"), pair["pair"]), *grids]
         drawn = f"-{chosen[0][:6]}.svg" if name == "anywhere" else ""
-    section = Section(
-        name="certificates",
-        title="Certificates",
-        asks="Which sequences can the models not tell apart?",
-        headline=headline,
-        notes=tuple(notes),
-        grids=tuple(grids),
-    )
+    document = Document(headline=headline, blocks=(*grids, Notes(tuple(notes), "Notes")))
     models = {str(entry["key"]): _model_words(entry) for entry, _ in pairs}
     questions = {name: QUESTIONS[name] for entry, name in pairs if str(entry["key"]) == chosen[0]}
-    return CertificatesPage(section, models, questions, chosen, _pictures(folder / FOLDER, drawn))
+    content = f"{report_content([document])}{_pictures((folder / CERTIFICATES).parent, drawn)}"
+    return CertificatesPage(content, models, questions, chosen)
 
 
 def _model_words(entry: dict[str, Any]) -> str:
@@ -124,13 +107,11 @@ def _floors(entries: list[dict[str, Any]]) -> Grid:
     return Grid(title="Certified floors", columns=("model", "error", *QUESTIONS.values()), rows=tuple(rows))
 
 
-def _pictures(folder: Path, of_pair: str) -> tuple[str, ...]:
-    """Return addresses that hold the pictures of a pair and of all floors. As images they run nothing."""
-    names = sorted(path.name for path in folder.glob("*.svg"))
+def _pictures(folder: Path, of_pair: str) -> str:
+    """Return the pictures of a pair and of all floors, as images that run nothing; links are not followed."""
+    names = sorted(path.name for path in folder.glob("*.svg") if not path.is_symlink())
     wanted = [name for name in names if of_pair and name.startswith("pair-") and name.endswith(of_pair)][:1]
     wanted += [name for name in names if name.startswith("floor-")]
-    addresses = []
-    for path in (folder / name for name in wanted):
-        if not path.is_symlink():
-            addresses.append(f"data:image/svg+xml;base64,{base64.b64encode(read_regular(path, MAX_BYTES)).decode()}")
-    return tuple(addresses)
+    contents = (base64.b64encode(read_regular(folder / name, MAX_BYTES)).decode() for name in wanted)
+    image = '<figure class="picture"><img src="data:image/svg+xml;base64,{}" alt="drawn by headcount collide"></figure>'
+    return "".join(map(image.format, contents))

@@ -4,6 +4,7 @@ It is read at most every second, for no more than a quarter of the time while a 
 """
 
 import hashlib
+import itertools
 import os
 import time
 from pathlib import Path
@@ -16,11 +17,15 @@ from ..store.folders import WRITING, run_state
 from ..store.live import State, how_it_ended
 
 if TYPE_CHECKING:
-    from ..report.section import Section
+    from ..report.document import Document
 
 READ_SECONDS = 1.0
 SHARE = 0.25
 """Of the time that reading a folder may take while a run changes it, and searching for folders."""
+
+
+CERTIFICATES = Path("collisions", "certificates.json")
+"""What `headcount collide` writes into a folder."""
 
 
 class Look(NamedTuple):
@@ -37,23 +42,26 @@ class Contents(NamedTuple):
 
     stamp: tuple[int, ...] | None = None
     progress: tuple[Progress, ...] = ()
-    sections: "tuple[Section, ...]" = ()
+    documents: "tuple[Document, ...]" = ()
     warnings: tuple[str, ...] = ()
     error: str = ""
 
     @property
     def headlines(self) -> tuple[str, ...]:
-        return tuple(section.headline for section in self.sections)
+        return tuple(document.headline for document in self.documents)
 
     @property
     def answers(self) -> tuple[str, ...]:
         """The headlines that say something already."""
-        return tuple(each.headline for each in self.sections if each.answer is None or each.answer.kind != "none")
+        answers = [None if each.source is None else each.source.answer for each in self.documents]
+        known = (found is None or found.kind != "none" for found in answers)
+        return tuple(itertools.compress(self.headlines, known))
 
     @property
     def is_part(self) -> bool:
         """Whether some answer is from a part of the models asked for."""
-        return any(each.coverage is not None and not each.coverage.complete for each in self.sections)
+        found = [each.source.coverage for each in self.documents if each.source is not None]
+        return any(coverage is not None and not coverage.complete for coverage in found)
 
     @property
     def unfinished(self) -> bool:
@@ -105,28 +113,28 @@ class Folder:
         """Read the results; what cannot be read leaves what was read before, and a sentence."""
         if not self.to_read:
             return
-        from ..report.reading import sections_of  # not needed to show that a run goes
+        from ..report.reading import documents_of  # not needed to show that a run goes
 
         stamp, began = self.looked.stamp, time.monotonic()
         try:
             with Store.open_for_reading(self.path) as store:
                 progress = tuple(store.progress())
-            sections, warnings = sections_of(self.path)
-            self.contents = Contents(stamp, progress, tuple(sections), tuple(warnings))
+            documents, warnings = documents_of(self.path)
+            self.contents = Contents(stamp, progress, tuple(documents), tuple(warnings))
         except Exception as error:  # a page that shows many folders survives one that is damaged, however it is
             self.contents = self.contents._replace(stamp=stamp, error=_sentence(error))
         self._took(began)
 
     def draw(self) -> None:
         """Draw the page, and read before if that is to be done."""
+        from .content import report_content  # takes a second once, which is no measure of how long drawing takes
+
         self.read()
         contents, began = self.contents, time.monotonic()
         if not self.to_draw:
             return
-        from .pages import report_content
-
         try:
-            self.page = report_content(contents.sections, contents.warnings)
+            self.page = report_content(contents.documents, contents.warnings)
         except Exception as error:
             self.page = report_content((), [f"This cannot be drawn: {_sentence(error)}"])
         self.version = hashlib.sha256(self.page.encode()).hexdigest()[:16]
@@ -159,6 +167,12 @@ class Folder:
         if self.looked.state == "in use":
             return "a process writes here that does not say how far it is"
         return "" if self.looked.live is None else how_it_ended(self.looked.live)
+
+    @property
+    def has_certificates(self) -> bool:
+        """Whether there are any; a link to somewhere else is not followed."""
+        path = self.path / CERTIFICATES
+        return path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
 
     @property
     def done(self) -> int:

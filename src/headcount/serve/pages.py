@@ -2,8 +2,7 @@
 
 import functools
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,11 +13,10 @@ from markupsafe import Markup
 from ..report.render.words import spoken_time
 from ..store import Live
 from ..store.live import clock
-from .certificates import CertificatesPage, has_certificates
 from .folder import Folder
 
 if TYPE_CHECKING:
-    from ..report.section import Section
+    from .certificates import CertificatesPage
 
 ASSETS = {
     "page.css": ("headcount.report", "text/css"),
@@ -26,17 +24,6 @@ ASSETS = {
     "live.css": ("headcount.serve", "text/css"),
     "live.js": ("headcount.serve", "text/javascript"),
 }
-
-
-def report_content(sections: "Sequence[Section]", warnings: Iterable[str] = ()) -> str:
-    """Return the content of the page that `headcount report` writes of these sections, or the warnings alone."""
-    if not sections:
-        return "".join(Markup('<p class="warning">{}</p>').format(words) for words in warnings)
-    from ..report.render.html import page
-
-    found = re.search(r"<main[^>]*>(.*)</main>", page(list(sections), folder="", warnings=warnings), re.DOTALL)
-    assert found is not None
-    return found[1]
 
 
 class Pages:
@@ -62,29 +49,23 @@ class Pages:
 
     def now(self, folder: Folder) -> str:
         """Return what happens in a folder at the moment."""
-        return self._render("now", folder=folder, certificates=has_certificates(folder.path))
+        return self._render("now", folder=folder, certificates=folder.has_certificates)
 
-    def compare(self, names: Sequence[str], chosen: Sequence[str], folders: "Mapping[str, Sequence[Section]]") -> str:
-        """Return two folders side by side below the choice of them; the choice alone where none are given."""
+    def compare(self, names: Sequence[str], chosen: Sequence[str], content: str) -> str:
+        """Return two folders side by side below the choice of them."""
         known = {name: name or self.root for name in names}
-        chosen = [*chosen, *[""] * (2 - len(chosen))]
-        choices = [
-            (f"{place} folder", place, known, which) for place, which in zip(("first", "second"), chosen, strict=True)
-        ]
-        return self._choice("Compare two folders", choices, comparison_content(folders) if folders else "")
+        first, second = chosen or ("", "")
+        choices = [("first folder", "first", known, first), ("second folder", "second", known, second)]
+        return self._choice("Compare two folders", choices, content)
 
-    def certificates(self, folder: Folder, shown: CertificatesPage) -> str:
+    def certificates(self, folder: Folder, shown: "CertificatesPage") -> str:
         """Return the certificates of a folder, below the choice of a pair."""
-        key, question = shown.chosen
+        (key, question), title = (
+            shown.chosen,
+            f"Sequences that the models of {folder.name or self.root} cannot tell apart",
+        )
         choices = [("model", "key", shown.models, key), ("pair", "where", shown.questions, question)]
-        images = (
-            Markup('<figure class="picture"><img src="{}" alt="drawn by headcount collide"></figure>').format(each)
-            for each in shown.pictures
-        )
-        content = f"{report_content([shown.section])}{''.join(images)}"
-        return self._choice(
-            f"Sequences that the models of {folder.name or self.root} cannot tell apart", choices, content
-        )
+        return self._choice(title, choices, shown.content)
 
     def message(self, title: str, words: str) -> str:
         """Return a page of one sentence."""
@@ -99,41 +80,6 @@ class Pages:
     def _render(self, template: str, **content: Any) -> str:
         page = _environment().get_template(f"{template}.html.j2").render(base=self.base, root=self.root, **content)
         return page.encode(errors="replace").decode()  # bytes of a folder's name that are not UTF-8 are question marks
-
-
-def comparison_content(folders: "Mapping[str, Sequence[Section]]") -> str:
-    """Return several folders side by side."""
-    from ..report.compare import compared, comparison_chart, named_sections
-    from ..report.render.words import number
-    from ..report.section import Grid, Section
-
-    comparison = compared(named_sections(folders))
-    grids = [
-        Grid(
-            title="Answers",
-            columns=("", "answer"),
-            rows=tuple((name, each.headline) for name, each in comparison.sections.items()),
-        )
-    ]
-    for table in comparison.tables:
-        for length in table.lengths:
-            rows = [
-                (str(row.value), *(f"{number(cell.best)}{' *' if cell.differs else ''}" for cell in row.cells))
-                for row in table.rows
-                if row.length == length
-            ]
-            title = f"{table.metric} at {length} tokens, best of all; *: all seeds are better, or all worse"
-            grids.append(Grid(title=title, columns=(table.axis, *table.names), rows=tuple(rows)))
-    section = Section(
-        name="comparison",
-        title="Comparison",
-        asks="Which differ?",
-        headline=" and ".join(folders),
-        grids=tuple(grids),
-        charts=tuple(map(comparison_chart, comparison.tables)),
-        notes=comparison.notes,
-    )
-    return report_content([section])
 
 
 def asset(name: str) -> tuple[str, str] | None:

@@ -22,6 +22,11 @@ VERBS: dict[str, Verb] = {
         summary="Every bound of a paper at one setting.",
         group="Theory",
         home="headcount.theory.cli.bounds",
+        figure=(
+            "--plot",
+            "Draw the exponent k, with --rank the least error, with --class floors or the phase diagram "
+            "(.svg, .pdf, .png).",
+        ),
         examples=(
             ("headcount bounds --heads 2 --length 128 --intrinsic-dim 4", "how many heads"),
             ("headcount bounds --heads 4 --length 16 --rank 2 --dim 8", "of which rank"),

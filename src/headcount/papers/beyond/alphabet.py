@@ -13,7 +13,7 @@ import numpy as np
 from ...answer import NMSE, ErrorTable, count_of_heads
 from ...answer.claim import ClaimResult, verdict_of
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Effort, Part, Results, Scale, Study
 from ..head_count.tables import class_token
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...answer import ErrorTable, count_of_heads
 from ...answer.bootstrap import MIN_SEEDS
 from ...report.chart import HeatMap
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Effort, Part, Results, Scale, Study
 from ..claims.architectures import (
     CLEARLY,

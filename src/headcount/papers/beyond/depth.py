@@ -15,7 +15,7 @@ import numpy as np
 from ...answer import ErrorTable
 from ...answer.words import decimal
 from ...report.chart import Chart, Level, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Effort, Part, Results, Scale, Study
 from ..claims.depth import (
     ATTENTION_ONLY,

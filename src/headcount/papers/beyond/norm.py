@@ -16,7 +16,7 @@ from ...answer.claim import ClaimResult, Verdict, decided
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Effort, Part, Results, Scale, Study
 from ..claims.heads import TENFOLD, same_answer_claim, transition_claim
 from ..claims.ratios import folds, log_ratios

@@ -13,7 +13,6 @@ from ...answer.bootstrap import MIN_SEEDS
 from ...answer.claim import ClaimResult, Verdict, verdict_of
 from ...answer.heads_map import OWN
 from ...report.heads_map import heads_map_charts, heads_needed_grid, place_name
-from ...report.section import Grid
 from ..base import Effort, Part, Results, Scale, Study
 from ..claims.heads import TENFOLD
 from ..claims.ratios import Decades, folds, log_ratios
@@ -40,7 +39,7 @@ def _report(results: Results) -> dict[str, Any]:
             near_claim(table, INTRINSIC_DIM),
             far_claim(table, INTRINSIC_DIM),
         ),
-        "grids": (Grid(**heads_needed_grid(found)),) if found.map else (),
+        "grids": (heads_needed_grid(found),) if found.map else (),
         "charts": heads_map_charts(table, found) if found.map else (),
     }
 

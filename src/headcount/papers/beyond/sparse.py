@@ -14,7 +14,7 @@ from ...answer.claim import ClaimResult, Verdict, decided
 from ...answer.words import decimal
 from ...report.chart import Chart, Series
 from ...report.charts import judged_by
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Effort, Part, Results, Scale, Study
 from ..claims.heads import TENFOLD, same_answer_claim
 from ..head_count.tables import TASK_SEED, class_token, paper_task

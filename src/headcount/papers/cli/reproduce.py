@@ -1,18 +1,17 @@
 """`headcount reproduce`: the published tables and figures."""
 
+import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
-from rich.table import Table
 
 from ..._cache import keep_compiled_programs
-from ...cli.app import Json, data, messages, print_json, say, show_view
+from ...cli.app import messages, say
 from ...cli.arguments import counts
 from ...cli.backend import BackendOption
 from ...cli.options import On, Workers
@@ -20,12 +19,11 @@ from ...cli.plans import describe_plan
 from ...cli.running import run, settled, training_on
 from ...engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
 from ...errors import InputError, require
+from ...report.document import Document, Entry, Grid, line
 from ...report.progress import bytes_progress, counted_progress
-from ...report.reading import sections_of, what_was_lost
+from ...report.reading import documents_of, what_was_lost
 from ...report.render import write_report
-from ...report.render.terminal import section_view
 from ...report.render.words import spoken_time
-from ...report.section import Section
 from ...store import Outcome, Store
 from ..base import ClosedFormStudy, Scale, Study
 from ..real_data.base import RealDataStudy
@@ -103,14 +101,12 @@ def reproduce(
     on: On = None,
     workers: Workers = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is left to do and stop.")] = False,
-    as_json: Json = False,
-) -> None:
+) -> Document | Iterator[Document]:
     """Reproduce a published table or figure, and judge its claims. The same command again continues."""
     keep_compiled_programs()
     check_where(on, workers)
     if name is None:
-        _list_studies(out, as_json)
-        return
+        return _studies(out)
     chosen: list[AnyStudy] = [*STUDIES.values(), *CLOSED_FORM.values()] if name == "all" else [study(name)]
     given = {
         "heads": counts(heads, "--heads"),
@@ -138,46 +134,58 @@ def reproduce(
     if dry_run:
         with training_on(on, workers) as executor:
             machine = executor.machine
-        _print_costs({each.name: _cost(each, scale, folder, asked, machine) for each in chosen}, as_json)
-        return
-    failed, results = 0, []
+        costs = {each.name: _cost(each, scale, folder, asked, machine) for each in chosen}
+        return Document(
+            content=lambda: {name: cost.as_dict() for name, cost in costs.items()},
+            blocks=tuple(line(f"{name}: {cost.words}") for name, cost in costs.items()),
+        )
+    return _reproduced(chosen, asked, scale, folder, on, workers)
+
+
+def _reproduced(
+    chosen: Sequence[AnyStudy],
+    asked: Mapping[str, Any],
+    scale: Scale,
+    folder: Path,
+    on: str | None,
+    workers: int | None,
+) -> Iterator[Document]:
+    """What each study came to, as soon as it is done; then the report of the folder is written, also after a stop."""
+    anything = failed = False
     trains = any(not isinstance(each, ClosedFormStudy) for each in chosen)
     try:
         with training_on(on, workers, needed=trains, folder=folder) as executor:
             for each in chosen:
-                content, lost = _reproduced(each, asked, scale, folder, executor, show=not as_json)
-                failed += lost
-                results.append(content)
-    finally:  # stopped on the way, the studies that are done still have their report
-        anything = any(result["headline"] is not None for result in results)
-        if as_json and results:
-            print_json(results)
+                document = _document(each, asked, scale, folder, executor)
+                anything, failed = anything or bool(document.headline), failed or document.code != 0
+                yield document
+    finally:
         if anything:
-            sections, warnings = sections_of(folder)
-            write_report(sections, folder / "report.html", folder=str(folder), warnings=warnings)
+            documents, warnings = documents_of(folder)
+            write_report(documents, folder / "report.html", folder=str(folder), warnings=warnings)
             say(f"the report is {folder / 'report.html'}")
-    if failed or not anything:
+    if not anything:
         raise typer.Exit(3 if failed else 1)
 
 
-def _reproduced(
-    each: AnyStudy, asked: Mapping[str, Any], scale: Scale, folder: Path, executor: Executor, *, show: bool
-) -> tuple[dict[str, Any], int]:
-    """What a study came to, shown where `show`, and how many of its cells failed."""
+def _document(each: AnyStudy, asked: Mapping[str, Any], scale: Scale, folder: Path, executor: Executor) -> Document:
+    """What a study came to; exit code 3 where cells failed."""
     messages.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
     began, failed = time.monotonic(), 0
     if isinstance(each, ClosedFormStudy):
-        section = _computed(each, scale, folder)
+        document = _computed(each, scale, folder)
     else:
         summary: RunSummary = run(part_of(each, scale, asked), folder, run_sweep, executor)
         failed = summary.failed
-        section = _trained(each, scale, folder, summary)
-    content: dict[str, Any] = {"name": each.name, "headline": None, "claims": []}
-    if section is not None:
-        content = section.as_dict()
-        if show:
-            show_view(section_view(section))
-    return content | {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)}, failed
+        document = _trained(each, scale, folder, summary)
+    if document is None:
+        document = Document(content=lambda: {"name": each.name, "headline": None, "claims": []})
+    facts = {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)}
+    return replace(document, content=functools.partial(_with_facts, document.content, facts), code=3 if failed else 0)
+
+
+def _with_facts(content: Callable[[], dict[str, Any]], facts: dict[str, Any]) -> dict[str, Any]:
+    return content() | facts
 
 
 def _with_patch(each: RealDataStudy, patch: int | None) -> RealDataStudy:
@@ -206,19 +214,19 @@ def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dr
         return each.bound(folder, embeddings=embeddings, on_bytes=lambda _, done, total: on_bytes(done, total))
 
 
-def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Section:
-    """The section of a study that trains nothing; stopped on the way, what it has computed is kept."""
+def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Document:
+    """The document of a study that trains nothing; stopped on the way, what it has computed is kept."""
     left = len(each.pieces(scale)) - len(each.read(folder, scale))
     try:
         with counted_progress(messages, "computing", left, "pieces") as on_done:
-            return each.stored_section(folder, each.run(folder, scale, on_done), scale)
+            return each.stored_document(folder, each.run(folder, scale, on_done), scale)
     except KeyboardInterrupt:
         say(f"Stopped. What is computed is kept in {each.path(folder, scale)}; run the same command to go on.")
         raise typer.Exit(130) from None
 
 
-def _trained(each: Study, scale: Scale, folder: Path, summary: RunSummary) -> Section | None:
-    """The section of a study whose models are trained; None where none of them finished."""
+def _trained(each: Study, scale: Scale, folder: Path, summary: RunSummary) -> Document | None:
+    """The document of a study whose models are trained; None where none of them finished."""
     if isinstance(each, RealDataStudy):
         each.keep_pictures(folder)
     with Store.open_for_reading(folder) as store:
@@ -228,7 +236,7 @@ def _trained(each: Study, scale: Scale, folder: Path, summary: RunSummary) -> Se
     if lost:
         say(f"{each.title}: {lost}", style="red")
     finished = any(record.outcome is Outcome.FINISHED for record in records)
-    return each.section(experiment, records, scale) if finished else None
+    return each.document(experiment, records, scale) if finished else None
 
 
 @dataclass(frozen=True)
@@ -261,43 +269,31 @@ def _cost(
     return Cost(words, plan.cells, plan.settled, plan.seconds)
 
 
-def _print_costs(costs: dict[str, Cost], as_json: bool) -> None:
-    if as_json:
-        print_json({name: cost.as_dict() for name, cost in costs.items()})
-        return
-    for name, cost in costs.items():
-        data.print(f"{name}: {cost.words}", markup=False, highlight=False)
-
-
-def _list_studies(folder: Path | None, as_json: bool) -> None:
+def _studies(folder: Path | None) -> Document:
     """Every study with what it costs on this machine at each scale."""
     known: dict[str, AnyStudy] = STUDIES | CLOSED_FORM | REAL_DATA
     costs = {name: {scale: _cost(each, scale, folder) for scale in Scale} for name, each in known.items()}
-    if as_json:
-        print_json(
-            {
-                name: {
-                    "asks": each.asks,
-                    "costs": {scale.value: cost.as_dict() for scale, cost in costs[name].items()},
-                }
-                for name, each in known.items()
-            }
+    content = {
+        name: {"asks": each.asks, "costs": {scale.value: cost.as_dict() for scale, cost in costs[name].items()}}
+        for name, each in known.items()
+    }
+    rows = tuple(
+        (
+            Entry(name, style="bold"),
+            *(spoken_time(costs[name][scale].seconds) for scale in Scale),
+            f"{each.title}. {each.asks}",
         )
-    else:
-        data.print(_costs_view(known, costs))
-
-
-def _costs_view(known: dict[str, AnyStudy], costs: dict[str, dict[Scale, Cost]]) -> RenderableType:
-    view = Table(box=None)
-    view.add_column("study", style="bold")
-    for scale in Scale:
-        view.add_column(scale.value, justify="right")
-    view.add_column("what it shows")
-    for name, each in known.items():
-        times = (spoken_time(costs[name][scale].seconds) for scale in Scale)
-        view.add_row(name, *times, f"{each.title}. {each.asks}")
+        for name, each in known.items()
+    )
     shared = (
         "In one folder figure2e and figure3 read table2's models, and figure4 shares figure1b's at paper scale; "
         f"{', '.join(REAL_DATA)} need --data DIR."
     )
-    return Group(view, "", f"Expected times on {hardware().description}. {shared}")
+    columns = ("study", *(scale.value for scale in Scale), "what it shows")
+    return Document(
+        content=lambda: content,
+        blocks=(
+            Grid(columns=columns, rows=rows, align="lrrrp"),
+            line(f"Expected times on {hardware().description}. {shared}"),
+        ),
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from ...answer import ErrorTable
 from ...answer.metric import TRAIN_NMSE
 from ...report.chart import HeatMap
-from ...report.section import Grid
+from ...report.document import Grid
 from ...store import TrainSpec
 from ..base import Effort, Part, Results, Scale, Study
 from ..claims.converged import BASE, NEAR, Variant, data_claim, reached_claim

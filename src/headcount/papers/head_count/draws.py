@@ -9,7 +9,7 @@ import numpy as np
 from ...answer import NMSE, ErrorTable, answer, count_of_heads
 from ...answer.claim import OF_MEASUREMENTS
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Effort, Part, Results, Scale, Study
 from ..claims.draws import (
     Draw,

@@ -16,7 +16,7 @@ from ...answer.metric import TRAIN_NMSE
 from ...answer.signals import REVERSED, reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart, heat_map, reversal_chart
-from ...report.section import headline
+from ...report.experiment import headline
 from ..base import Effort, Part, Results, Scale, Study
 from ..claims.heads import (
     apart_claim,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...answer import ErrorTable
 from ...answer.metric import FITTED_ERROR
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ...store import TrainSpec
 from ..base import Effort, Part, Results, Scale, Study
 from ..claims.memorise import (

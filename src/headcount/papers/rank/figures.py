@@ -16,7 +16,7 @@ from ..._choices import Norm, Positions
 from ...answer import NMSE, ErrorTable
 from ...answer.claim import ClaimResult, judged
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ...store import Experiment, TrainSpec
 from ...store.cell import MAX_WARMUP
 from ..base import Effort, Part, Results, Scale, Study

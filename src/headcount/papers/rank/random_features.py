@@ -13,7 +13,8 @@ import numpy as np
 
 from ...answer.claim import ClaimResult, Verdict, decided, judged
 from ...report.chart import Chart, Series
-from ...report.section import Grid, Section
+from ...report.document import Document, Grid
+from ...report.experiment import study_document
 from ..base import ClosedFormStudy, Pieces, Scale
 
 DIMS = (8, 16, 32, 64)
@@ -51,7 +52,7 @@ class RandomFeaturesStudy(ClosedFormStudy):
     def published_claims(self) -> tuple[ClaimResult, ...]:
         return _rules(PLOTTED)
 
-    def section(self, pieces: Pieces, scale: Scale) -> Section:
+    def document(self, pieces: Pieces, scale: Scale) -> Document:
         heads = _heads(MAX_HEADS[scale])
         drawn = {
             dim: [pieces[name] for draw in range(DRAWS[scale]) if (name := _piece(dim, draw)) in pieces] for dim in DIMS
@@ -60,10 +61,10 @@ class RandomFeaturesStudy(ClosedFormStudy):
         floors = {dim: tuple(several[0]["floors"]) for dim, several in drawn.items() if several}
         scripted = {dim: pieces[name]["errors"] for dim in errors if (name := _piece(dim, AS_SCRIPT)) in pieces}
         last = {dim: float(drawn[:, -1].mean()) for dim, drawn in errors.items()}
-        return Section(
+        return study_document(
             name=self.name,
             title=self.title,
-            asks=self.asks,
+            question=self.asks,
             headline=f"{heads[-1]:,} rank-one heads leave an error of "
             + ", ".join(f"{error:.3g} (d = {dim})" for dim, error in last.items()),
             claims=_claims(errors, floors, scripted, scale),

@@ -13,7 +13,7 @@ import numpy as np
 from ...answer import ErrorTable, Metric, count_of_heads, error_table
 from ...answer.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ...store import Experiment, Outcome, Precision, Record, TrainSpec
 from ..base import Effort, Part, Study
 from .download import OnBytes, Source

@@ -13,8 +13,8 @@ from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...answer.signals import reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import reversal_chart
+from ...report.document import Grid, Picture
 from ...report.files import write_whole
-from ...report.section import Grid, Picture
 from ...store import Experiment
 from ..base import Results, Scale
 from ..claims.labels import (

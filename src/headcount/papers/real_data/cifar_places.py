@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...answer import ERROR_RATE, ErrorTable, count_of_heads
 from ...answer.claim import ClaimResult
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Results, Scale
 from ..claims.labels import nearness_claim
 from ..claims.places import EACH_TIME, ONCE, answered_less_claim, fitted_more_claim, frame_claim, gains

@@ -10,7 +10,7 @@ from ...answer import ERROR_RATE, ErrorTable, Surface, surface_fit
 from ...answer.claim import ClaimResult, judged
 from ...errors import InputError
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Results, Scale
 from ..claims.labels import (
     first_fit_claim,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...answer import ERROR_RATE, count_of_heads
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Results, Scale
 from ..claims.epochs import Apart, apart, epochs_needed, met_claim, no_gain_somewhere_claim, together
 from .base import LabelledEffort, Means, accuracy_grid, changes_of, error_chart, means_of

@@ -9,7 +9,7 @@ import numpy as np
 from ...answer import ERROR_RATE, ErrorTable, LearningCurve, count_of_heads
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...report.chart import Chart, Series
-from ...report.section import Grid
+from ...report.document import Grid
 from ..base import Results, Scale
 from ..claims.queries import Place, costs_claim, foretold_claim, learning_curves, would_be_claim
 from .base import SMALLEST, LabelledEffort, changes_of, percent

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ...cli.app import Json, say
+from ...cli.app import say
 from ...errors import require
+from ...report.document import Document
 from ..storing.changing import group_plan, prune_plan, shrink_plan
 from ..storing.preflight import LayerShape, described, preflight, requested, require_possible, storable_counts
 from ..storing.request import Source, kept_count, read_source, removed_share
@@ -41,23 +42,22 @@ def _shared(
     seed: Annotated[int, typer.Option(min=0, help="Draws the split of the data, and all else that is drawn.")] = 0,
     device: Annotated[str, typer.Option(help="Where torch runs: cpu, cuda.")] = "cpu",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be stored and stop.")] = False,
-    as_json: Json = False,
 ) -> None:
     """The argument and the options of every verb here."""
 
 
-def changing(verb: Callable[..., None]) -> Callable[..., None]:
+def changing(verb: Callable[..., Document]) -> Callable[..., Document]:
     """Add the shared options to a verb, which gets them as its first argument."""
     own = list(inspect.signature(verb).parameters.values())[1:]
     first, *others = inspect.signature(_shared).parameters.values()
 
     @functools.wraps(verb)
-    def run(**given: Any) -> None:
+    def run(**given: Any) -> Document:
         mine = {option.name: given.pop(option.name) for option in own}
-        verb(SimpleNamespace(**given), **mine)
+        return verb(SimpleNamespace(**given), **mine)
 
     parameters = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in (first, *own, *others)]
-    run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    run.__signature__ = inspect.Signature(parameters, return_annotation=Document)  # pyright: ignore[reportAttributeAccessIssue]
     run.__annotations__ = {option.name: option.annotation for option in parameters}
     del run.__wrapped__  # pyright: ignore[reportAttributeAccessIssue]
     return run
@@ -76,7 +76,7 @@ def prune(
     zeroed: Annotated[
         bool, typer.Option("--zeroed", help="Store zeros in the original's shapes: saves nothing.")
     ] = False,
-) -> None:
+) -> Document:
     """Remove the heads that a trained model misses least, and write a folder that stock transformers loads.
 
     Before anything is computed, a check says whether transformers can store the result. The original is never changed.
@@ -98,10 +98,10 @@ def prune(
     else:
         shape, words = _best_shape(source, gone)
         check = checked(source, shape, shared, words=words)
-    if remove is not None and not shared.as_json:
+    if remove is not None:
         say(f"--remove {remove} removes {gone} of {source.heads} heads ({gone / source.heads:.0%})")
     options = {"remove": gone, "uniform": uniform, "refit": refit, "inspection": inspection}
-    change(source, check, lambda evaluation: prune_plan(evaluation, **options), shared)
+    return change(source, check, lambda evaluation: prune_plan(evaluation, **options), shared)
 
 
 def _no_head(source: Source, remove: str | None, uniform: bool) -> str:
@@ -132,7 +132,7 @@ def _best_shape(source: Source, gone: int) -> tuple[LayerShape, tuple[str, ...]]
 def group(
     shared: SimpleNamespace,
     key_heads: Annotated[int, typer.Option(help="Key heads per layer, shared by all its heads.")],
-) -> None:
+) -> Document:
     """Let heads of a trained model share keys and values (grouped queries): a smaller cache per token.
 
     Heads are aligned before their keys are merged, groups are searched, output projections are refitted. Before
@@ -140,14 +140,14 @@ def group(
     """
     source = read_source(shared.model)
     check = checked(source, requested(source.shape, key_heads=key_heads), shared)
-    change(source, check, lambda evaluation: group_plan(evaluation, key_heads=key_heads), shared)
+    return change(source, check, lambda evaluation: group_plan(evaluation, key_heads=key_heads), shared)
 
 
 @changing
 def shrink(
     shared: SimpleNamespace,
     head_dim: Annotated[int, typer.Option(help="Numbers per query, key and value of a head.")],
-) -> None:
+) -> Document:
     """Lower the rank of every head of a trained model: fewer numbers per query, key and value.
 
     Where positions rotate queries and keys, whole rotary pairs are kept, the same ones in every layer. Before anything
@@ -155,4 +155,4 @@ def shrink(
     """
     source = read_source(shared.model)
     check = checked(source, requested(source.shape, head_dim=head_dim), shared)
-    change(source, check, lambda evaluation: shrink_plan(evaluation, head_dim=head_dim), shared)
+    return change(source, check, lambda evaluation: shrink_plan(evaluation, head_dim=head_dim), shared)

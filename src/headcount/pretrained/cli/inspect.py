@@ -2,13 +2,14 @@
 
 import contextlib
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...cli.app import Json, messages, print_json, say, show_view, this_command
-from ...report.render.terminal import section_view
+from ...cli.app import messages, say, this_command
+from ...report.document import Document
 from ...report.render.words import spoken_time
 from ...store import Store
 from ..inspection.effort import DEFAULT_EFFORT, LEVELS
@@ -36,8 +37,7 @@ def inspect(
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     device: Annotated[str, typer.Option(help="Where torch runs: cpu, cuda.")] = "cpu",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the work and its time, and stop.")] = False,
-    as_json: Json = False,
-) -> None:
+) -> Document:
     """Which heads of a trained model are needed, of which rank, and what can go.
 
     Every fact is stored in the results folder as soon as it is measured; the same command continues where it was ended.
@@ -63,9 +63,8 @@ def inspect(
     if length is not None and longest is not None and longest < length:
         say(f"--length {length}: the longest example has {longest} tokens; the data or the model have no longer ones.")
     if dry_run:
-        _dry_run(subject, as_json)
-        return
-    _show(_run(subject, folder), as_json)
+        return _dry_run(subject)
+    return _document(_run(subject, folder))
 
 
 def _what(subject: "Subject") -> str:
@@ -79,26 +78,30 @@ def _what(subject: "Subject") -> str:
     return f"{line} {examples.cannot}" if examples.cannot else line
 
 
-def _dry_run(subject: "Subject", as_json: bool) -> None:
+def _dry_run(subject: "Subject") -> Document:
     """How many passes there are, and how long they would take by one that is timed."""
     began = time.perf_counter()
     subject.evaluation.losses()
     seconds = time.perf_counter() - began
     passes = subject.schedule.passes
     total = sum(passes.values())
-    if as_json:
-        rounded = {name: round(count, 1) for name, count in passes.items()}
-        print_json({"passes": rounded, "seconds_per_pass": round(seconds, 3), "seconds": round(total * seconds)})
-        return
-    say(f"{total:,.0f} passes over the held-out examples, {seconds:.2f} s each: about {spoken_time(total * seconds)}")
-    for name, count in passes.items():
-        if count:
-            say(f"  {name}: {count:,.1f} passes, about {spoken_time(count * seconds)}")
+    spoken = spoken_time(total * seconds)
+    lines = [f"{total:,.0f} passes over the held-out examples, {seconds:.2f} s each: about {spoken}"]
+    lines += [
+        f"  {name}: {count:,.1f} passes, about {spoken_time(count * seconds)}"
+        for name, count in passes.items()
+        if count
+    ]
     schedule = subject.schedule
     if not schedule.effort.leave_one_out:
-        say("  effort quick omits ranks, leaving heads out one by one (importance is estimated) and other orders")
+        lines.append(
+            "  effort quick omits ranks, leaving heads out one by one (importance is estimated) and other orders"
+        )
     elif not schedule.leave_one_out:
-        say("  importance is estimated: each head left out in turn is more work than this effort allows")
+        lines.append("  importance is estimated: each head left out in turn is more work than this effort allows")
+    rounded = {name: round(count, 1) for name, count in passes.items()}
+    content = {"passes": rounded, "seconds_per_pass": round(seconds, 3), "seconds": round(total * seconds)}
+    return Document(content=lambda: content, messages=tuple(lines))
 
 
 def _run(subject: "Subject", folder: Path) -> "Inspection":
@@ -120,15 +123,17 @@ def _run(subject: "Subject", folder: Path) -> "Inspection":
             raise typer.Exit(130) from None
 
 
-def _show(inspection: "Inspection", as_json: bool) -> None:
+def _document(inspection: "Inspection") -> Document:
     cost = inspection.facts["cost"]
     memory = f"at most {cost['peak_bytes'] / 1e9:.1f} GB of memory"
     say(f"measured in {spoken_time(cost['seconds'])}, {memory}; kept in {inspection.folder}")
-    if as_json:
-        print_json({"folder": str(inspection.folder), **inspection.reading.as_dict()})
-        return
-    show_view(section_view(inspection.section))
-    say(f"Everything with figures: headcount report {inspection.folder}")
+    messages = [f"Everything with figures: headcount report {inspection.folder}"]
     recommended = inspection.reading.recommended
     if recommended is not None and recommended.command:
-        say(f"The recommended model: {recommended.command}")
+        messages.append(f"The recommended model: {recommended.command}")
+    return replace(
+        inspection.document,
+        name="",
+        content=lambda: {"folder": str(inspection.folder), **inspection.reading.as_dict()},
+        messages=tuple(messages),
+    )

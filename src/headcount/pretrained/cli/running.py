@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from ..._choices import require_choice
 from ..._limits import MAX_OF, require_size
 from ...answer.words import as_sentence
-from ...cli.app import data, messages, print_json, say, this_command
+from ...cli.app import messages, say, this_command
 from ...errors import require
+from ...report.document import Document, Grid, line
 from ..storing.card import table_rows
 from ..storing.changing import measured_losses
 from ..storing.places import free_place
@@ -39,20 +39,20 @@ def checked(
     """What is stored, printed (as `words` where given); InputError where nothing stores it or the place is taken."""
     check = require_possible(preflight(source.config, [shape] * source.layers, zeroed=zeroed))
     check = replace(check, sentences=words or check.sentences)
-    if not shared.as_json:
-        say("check: " + check.sentences[0])
-        for each in check.sentences[1:]:
-            say(f"  {each}")
+    say("check: " + check.sentences[0])
+    for each in check.sentences[1:]:
+        say(f"  {each}")
     if shared.out is not None:
         free_place(shared.out, str(source.folder))
     return check
 
 
-def change(source: Source, check: Preflight, make: Callable[["Evaluation"], "Plan"], shared: SimpleNamespace) -> None:
-    """Load the model, make the plan, measure it, write the folder, and print what it cost; a dry run stops before."""
+def change(
+    source: Source, check: Preflight, make: Callable[["Evaluation"], "Plan"], shared: SimpleNamespace
+) -> Document:
+    """Load the model, make the plan, measure it, write the folder, and say what it cost; a dry run stops before."""
     if shared.dry_run:
-        _show_dry_run(source, check, shared.as_json)
-        return
+        return _dry_run(source, check)
     require(shared.out is not None, "--out FOLDER is needed to write the model; --dry-run stops before.", what="out")
     require_choice("recover_what", shared.recover_what, get_args(What))
     require_size("recover", shared.recover, MAX_OF["steps"])
@@ -62,7 +62,7 @@ def change(source: Source, check: Preflight, make: Callable[["Evaluation"], "Pla
     except KeyboardInterrupt:
         say(f"Stopped. Nothing was written to {shared.out}.")
         raise typer.Exit(130) from None
-    _show_result(folder, shared.as_json)
+    return _written(folder)
 
 
 def _write(
@@ -93,7 +93,7 @@ def _write(
     tick(0, 1, "searching")
     plan, zeroed, trained = make(evaluation), check.stored == "zeroed", None
     check = require_possible(check if zeroed else plan.preflight(source.config))
-    if check.stored == "padded" and not shared.as_json:
+    if check.stored == "padded":
         say(f"check of what was found: {' '.join(check.sentences)}")
     tick(0, 1, "measuring losses")
     measured = measured_losses(plan, evaluation)
@@ -113,48 +113,36 @@ def _write(
     return write_folder(plan, loaded, shared.out, model=trained, zeroed=zeroed, command=this_command())
 
 
-def _show_dry_run(source: Source, check: Preflight, as_json: bool) -> None:
+def _dry_run(source: Source, check: Preflight) -> Document:
     """What would be stored, and what it saves."""
     costs = source.costs(check)
-    if as_json:
-        facts: dict[str, Any] = {"possible": True, "stored": check.stored, "host": check.host}
-        facts["sentences"] = check.sentences
-        print_json(facts | {name.replace("-", " ").replace(" ", "_").lower(): each for name, each in costs.items()})
-        return
-    view = _table("at best" if AT_BEST in check.sentences else "this model")
-    for name, each in costs.items():
-        view.add_row(name, *(f"{each[which]:,}" for which in ("original", "stored")))
-    data.print(view)
+    facts: dict[str, Any] = {"possible": True, "stored": check.stored, "host": check.host}
+    facts |= {"sentences": check.sentences}
+    facts |= {name.replace("-", " ").replace(" ", "_").lower(): each for name, each in costs.items()}
+    rows = ((name, *(f"{each[which]:,}" for which in ("original", "stored"))) for name, each in costs.items())
+    stored = "at best" if AT_BEST in check.sentences else "this model"
+    return Document(content=lambda: facts, blocks=(Grid(columns=("", "original", stored), rows=tuple(rows)),))
 
 
-def _show_result(folder: Path, as_json: bool) -> None:
+def _written(folder: Path) -> Document:
     """The numbers of a written folder."""
     from ..storing.checking import read_record
 
     record = read_record(folder)
-    if as_json:
-        print_json({"folder": str(folder), **{name: value for name, value in record.items() if name != "probe"}})
-        return
-    data.print(f"[bold]{record['words']}[/bold], from {record['source']}")
-    view = _table()
-    for row in table_rows(record):
-        view.add_row(*row)
-    data.print(view)
     measured = record["measured"]
     sentences = [f"Data: {measured['data'].rstrip('.')}.", *measured["cannot"]]
     sentences += [measured["order"]] if "order" in measured else []
     sentences += [as_sentence(measured["recovery"]["words"])] if "recovery" in measured else []
-    for each in (*sentences, record["stored_words"].replace("`", "")):
-        data.print(each, markup=False, highlight=False)
-    say(f"written to {folder}; loaded again, largest difference from what was measured {record['difference']:.1e}")
-
-
-def _table(changed: str = "this model") -> Table:
-    view = Table(box=None)
-    view.add_column("")
-    for column in ("original", changed):
-        view.add_column(column, justify="right")
-    return view
+    difference = f"largest difference from what was measured {record['difference']:.1e}"
+    return Document(
+        content=lambda: {"folder": str(folder), **{name: value for name, value in record.items() if name != "probe"}},
+        blocks=(
+            line((record["words"], "bold"), f", from {record['source']}"),
+            Grid(columns=("", "original", "this model"), rows=tuple(table_rows(record))),
+            *map(line, (*sentences, record["stored_words"].replace("`", ""))),
+        ),
+        messages=(f"written to {folder}; loaded again, {difference}",),
+    )
 
 
 @contextmanager

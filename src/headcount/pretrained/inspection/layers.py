@@ -10,7 +10,7 @@ import numpy as np
 from ...answer.answer_base import Interval
 from ...answer.bootstrap import COVERAGE
 from ...answer.words import as_sentence, decimal
-from ...report.section import Grid
+from ...report.document import Grid
 from .heads import Transition, layers_listed, transition_of
 from .importance import read_importance
 from .increases import Increases

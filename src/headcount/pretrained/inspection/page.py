@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ...answer.next_steps import NextStep
 from ...answer.words import decimal
 from ...registry import StoredExperiment
-from ...report.section import Section
+from ...report.document import Document, NamedFacts, Notes, Steps, Text
 from ...store import Experiment
 from .descent import kept_by_layer, order_words, peer_words, removable_words, whole_chart
 from .heads import layers_chart, needed_chart, transition_rows
@@ -57,15 +58,15 @@ SHAPE = {
 }
 
 
-def trained_model_section(
+def trained_model_document(
     experiment: Experiment,
     stored: Mapping[str, Any],
     *,
     folder: str = "",
     command: str = "",
     tolerance: float | None = None,
-) -> Section | None:
-    """The section of an inspection; None where nothing that can be drawn was measured yet.
+) -> Document | None:
+    """The document of an inspection; None where nothing that can be drawn was measured yet.
 
     Args:
         experiment: The inspection's.
@@ -78,27 +79,41 @@ def trained_model_section(
     charts = tuple(filter(None, (draw(model) for draw in CHARTS)))
     if not charts:
         return None
-    return Section(
+    said, steps = sentences(model), tuple(_next_steps(model, folder, command))
+    warning, notes = incomplete(model, command), limits(model)
+    content = {
+        "prose": list(said),
+        "next_steps": [asdict(step) for step in steps],
+        "warning": warning,
+        "notes": list(notes),
+        "trained_model": model.as_dict(),
+    }
+    return Document(
+        content=lambda: content,
+        kind="inspection",
         name=experiment.name,
         title=model.name,
-        asks=f"{experiment.question[:1].upper()}{experiment.question[1:].rstrip('?')}?",
+        question=f"{experiment.question[:1].upper()}{experiment.question[1:].rstrip('?')}?",
         headline=headline(model),
-        grids=(*layer_grids(model), *configuration_grids(model)),
-        charts=charts,
-        notes=limits(model),
-        prose=sentences(model),
-        next_steps=tuple(_next_steps(model, folder, command)),
-        trained_model=model.as_dict(),
-        evidence=tuple(_evidence(model, command)),
-        warning=incomplete(model, command),
+        warning=warning,
+        blocks=(
+            Text(((model.name, "bold"),), shown="terminal"),
+            *charts,
+            *layer_grids(model),
+            *configuration_grids(model),
+            NamedFacts(tuple(_evidence(model, command)), "Evidence for the answer"),
+            Notes(notes, "What this does not say", name="does not say"),
+            *((Text.of_sentences(said),) if said else ()),
+            Steps(steps),
+        ),
     )
 
 
-def inspection_sections(stored: StoredExperiment) -> list[Section]:
-    """The section of a stored inspection; none where nothing that can be drawn was measured yet."""
+def inspection_documents(stored: StoredExperiment) -> list[Document]:
+    """The document of a stored inspection; none where nothing that can be drawn was measured yet."""
     folder, command = str(stored.folder), stored.command
-    section = trained_model_section(stored.experiment, stored.attachments, folder=folder, command=command)
-    return [] if section is None else [section]
+    document = trained_model_document(stored.experiment, stored.attachments, folder=folder, command=command)
+    return [] if document is None else [document]
 
 
 def sentences(model: TrainedModel) -> tuple[str, ...]:

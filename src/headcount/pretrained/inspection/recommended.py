@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...answer.words import decimal
-from ...report.section import Grid
+from ...report.document import Grid
 from .layers import signed
 from .stored import Facts
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ...errors import InputError, require
-from ...report.section import Section
+from ...report.document import Document
 from ...store import Experiment
 from .importance import MEASURES
 from .model import TrainedModel, read_trained_model
@@ -145,20 +145,20 @@ class Inspection:
         return self.subject
 
     @functools.cached_property
-    def section(self) -> Section:
+    def document(self) -> Document:
         """What the report shows."""
-        from .page import trained_model_section
+        from .page import trained_model_document
 
-        section = trained_model_section(
+        document = trained_model_document(
             self.experiment,
             self.facts,
             folder="" if self.folder is None else str(self.folder),
             command=self.command,
             tolerance=self.tolerance,
         )
-        if section is None:
+        if document is None:
             raise InputError("nothing was measured yet that could be drawn.")
-        return section
+        return document
 
     def report(self, path: Path | str) -> Path:
         """Write everything as one HTML page, whole or not at all.
@@ -175,7 +175,7 @@ class Inspection:
         from ...report.render import write_report
 
         path = Path(path)
-        write_report([self.section], path, folder=str(self.folder or ""))
+        write_report([self.document], path, folder=str(self.folder or ""))
         return path
 
     def plot(self, path: Path | str | None = None) -> "Figure":
@@ -191,12 +191,12 @@ class Inspection:
             InputError: If the ending is another.
             HeadcountError: If the file cannot be written.
         """
-        from ...report.render import check_ending
+        from ...report.files import check_ending
         from ...report.render.figure import draw, save_figure
 
         if path is not None:
             check_ending(Path(path))
-        figure = draw(self.section.charts[0], self.section.headline)
+        figure = draw(self.document.charts[0], self.document.headline)
         if path is not None:
             save_figure(figure, Path(path))
         return figure
@@ -208,7 +208,7 @@ class Inspection:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         data = self.reading.data
         about = " ".join(filter(None, (str(data.get("words") or ""), str(data.get("cannot") or ""))))
-        return "\n".join([self.section.headline, *([about] if about else []), "", *lines])
+        return "\n".join([self.document.headline, *([about] if about else []), "", *lines])
 
     def _row(self, layer: "LayerReading") -> tuple[str, ...]:
         needed = layer.needed

@@ -14,8 +14,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from ..chart import Chart, HeatMap
-from ..files import write_whole
-from . import check_ending
+from ..files import check_ending, write_whole
 from .cells import add_colour_bar, draw_cells
 from .ink import PAGE_SIZE, QUIET, literal, page_size
 from .lines import add_legend, draw_lines

@@ -6,9 +6,10 @@ without a network, for as long as there are browsers. Equal results give equal p
 
 import base64
 import functools
-import math
 import struct
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -18,36 +19,34 @@ from markupsafe import Markup
 from ..._version import __version__
 from ...answer import Verdict
 from ..chart import COLOURS, Chart, HeatMap, Series
-from ..section import Section
+from ..document import Document, Grid, NamedFacts, Notes, Picture, Steps, Text
+from ..heads import HeadsRead
 from .cells import colour_of
-from .evidence import evidence_rows
 from .inline import Inlined, inlined
-from .rows import error_rows, other_draws
 from .ticks import tick_text
 from .words import number, spoken_time
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED: "?"}
 _KINDS = {"descended": "descended", "published": "published, dashed", "fit": "fitted lines"}
-_UNITS = {
-    True: "NMSE is the mean squared error over the target's variance: 1 is as good as predicting the mean, 0 is exact",
-    False: "Errors are shares of wrong answers",
-}
+ROLES = ("prose", "warning")
+"""Of texts, by which a page places them."""
 _RAMP = 9
 """Colours that the scale of a heat map is drawn with."""
 _SEVERAL = {Verdict.HOLDS: "hold", Verdict.DIFFERS: "differ", Verdict.UNDECIDED: "undecided"}
 
 
-def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) -> str:
-    """The whole page: the answer of one section is its title; several are counted, and an overview leads to each."""
-    several = len(sections) > 1
-    shared = tuple(note for note in sections[0].notes if several and all(note in s.notes for s in sections))
-    explained: set[bool] = set()
+def page(documents: Sequence[Document], *, folder: str, warnings: Iterable[str] = ()) -> str:
+    """The whole page: the answer of one document is its title; several are counted, and an overview leads to each."""
+    several = len(documents) > 1
+    shared = tuple(note for note in documents[0].notes if several and all(note in each.notes for each in documents))
+    explained: set[str] = set()
     parts = []
-    for place, section in enumerate(sections, start=1):
-        new = section.trained_model is None and section.counts_variance not in explained
-        explained |= {section.counts_variance} if new else set()
-        parts.append(Markup(section_html(section, place, level=2 if several else 1, explain=new, shared=shared)))
+    for place, document in enumerate(documents, start=1):
+        new = document.unit not in explained
+        explained.add(document.unit)
+        part = document_html(document, place, level=2 if several else 1, explain=new, shared=shared)
+        parts.append(Markup(part))
     return (
         _environment()
         .get_template("page.html.j2")
@@ -58,47 +57,55 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
             version=__version__,
             folder=folder,
             warnings=list(warnings),
-            sections=sections,
+            documents=documents,
             parts=parts,
             shared=shared,
         )
     )
 
 
-def section_html(
-    section: Section, place: int, *, level: int = 2, explain: bool = True, shared: Iterable[str] = ()
+def document_html(
+    document: Document, place: int, *, level: int = 2, explain: bool = True, shared: Iterable[str] = ()
 ) -> str:
-    """One section, whole and by itself; a page that shows it needs `style()` and `script()`.
+    """One document, whole and by itself; a page that shows it needs `style()` and `script()`.
 
     Args:
-        section: What is shown.
+        document: What is shown.
         place: Its number on the page, which makes its ids unique.
         level: The level of its heading, 1 to 6; its parts are one below.
         explain: Whether to say what the errors are.
-        shared: Notes that the page has for all sections.
+        shared: Notes that the page has for all documents.
     """
+    shown = replace(document, blocks=tuple(block for block in document.blocks if _is_on_page(block)))
     return (
         _environment()
-        .get_template("section.html.j2")
+        .get_template("document.html.j2")
         .render(
-            section=section,
-            heading=_heading(section),
+            document=shown,
             place=place,
             level=level,
-            own=section.experiment is not None or section.trained_model is not None,
-            unit=_UNITS[section.counts_variance] if explain and section.trained_model is None else "",
+            own=document.kind != "study",
+            unit=document.unit if explain else "",
             shared=tuple(shared),
+            texts={role: [each.plain for each in shown.blocks_of(Text) if each.role == role] for role in ROLES},
+            heads=shown.blocks_of(HeadsRead),
+            pictures=shown.blocks_of(Picture),
+            error_grids=[grid for grid in shown.blocks_of(Grid) if grid.errors],
+            facts=shown.blocks_of(NamedFacts),
+            notes=shown.blocks_of(Notes),
             # The page itself needs no advice to be made.
-            steps=[step for step in section.next_steps if not step.command.startswith("headcount report ")],
+            steps=[
+                step
+                for block in shown.blocks_of(Steps)
+                for step in block.steps
+                if not step.command.startswith("headcount report ")
+            ],
         )
     )
 
 
-def _heading(section: Section) -> str:
-    """The headline; without the reason why there is no answer where prose and evidence say it."""
-    if section.answer is None or not section.prose or section.answer.kind != "none":
-        return section.headline
-    return section.headline.removesuffix(f": {section.answer.reason}")
+def _is_on_page(block: Any) -> bool:
+    return getattr(block, "shown", "always") != "terminal"
 
 
 def figure_html(chart: Chart | HeatMap, prefix: str, *, level: int = 3) -> str:
@@ -117,9 +124,19 @@ def script() -> str:
     return _asset("page.js")
 
 
-def summary(section: Section) -> str:
-    """A section in a few lines of HTML, for a notebook: its answer in words, and the smallest error over seeds."""
-    return _environment().get_template("summary.html.j2").render(section=section, errors=error_rows(section))
+def summary(document: Document) -> str:
+    """A document in a few lines of HTML, for a notebook: its answer in words, and the smallest error over seeds."""
+    prose = [each.words[0] for each in document.blocks_of(Text) if each.role == "prose"]
+    grids = [grid for grid in document.blocks_of(Grid) if grid.errors and grid.shown == "always"]
+    return _environment().get_template("summary.html.j2").render(document=document, prose=prose, grids=grids)
+
+
+def grids_html(grids: Iterable[Grid]) -> str:
+    """Grids, for a page with `style()`."""
+    content = (
+        '{% import "macros.html.j2" as macros with context %}{% for grid in grids %}{{ macros.grid(grid) }}{% endfor %}'
+    )
+    return _environment().from_string(content).render(grids=grids)
 
 
 @functools.cache
@@ -134,9 +151,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "base64": lambda content: base64.b64encode(content).decode(),
         "error": number,
-        "ratio": lambda value: f"\u00d7{value:.2g}" if value < 100 else f"\u00d7{value:.0f}",
         "time": spoken_time,
-        "known": math.isfinite,
         "png_size": _png_size,
     }
     environment.tests |= {"line_chart": lambda chart: isinstance(chart, Chart)}
@@ -147,10 +162,6 @@ def _environment() -> Environment:
         "drawn": inlined,
         "scale_of": _scale,
         "swatches": len(COLOURS),
-        "error_rows": error_rows,
-        "other_draws": other_draws,
-        "evidence_rows": evidence_rows,
-        "lost": _lost,
     }
     return environment
 
@@ -175,10 +186,11 @@ def _png_size(png: bytes) -> Markup:
     return Markup(f'width="{width}" height="{height}"')
 
 
-def _tally(section: Section) -> list[tuple[Verdict, str]]:
+def _tally(document: Document) -> list[tuple[Verdict, str]]:
     """How many claims have each verdict, in words."""
-    counts = [(verdict, sum(claim.verdict is verdict for claim in section.claims)) for verdict in Verdict]
-    return [(verdict, f"{count} {verdict if count == 1 else _SEVERAL[verdict]}") for verdict, count in counts if count]
+    counts = Counter(claim.verdict for claim in document.claims)
+    words = {verdict: verdict.value if counts[verdict] == 1 else several for verdict, several in _SEVERAL.items()}
+    return [(verdict, f"{counts[verdict]} {words[verdict]}") for verdict in _SEVERAL if counts[verdict]]
 
 
 def _legend(chart: Chart, drawing: Inlined) -> tuple[list[tuple[Series, str | None]], list[tuple[str, str]]]:
@@ -195,19 +207,3 @@ def _legend(chart: Chart, drawing: Inlined) -> tuple[list[tuple[Series, str | No
         if {s.place for s in chart.series if s.kind == kind} & {s.place for s in chart.series if s.kind != kind}:
             kinds.append((kind, words))
     return list(first.values()), kinds
-
-
-def _lost(section: Section) -> str:
-    """How many models failed or diverged, in one sentence, and those that are missing where no warning counts them."""
-    origin = section.provenance
-    if origin is None:
-        return ""
-    lost, missing = [], 0 if section.warning else origin.missing
-    if missing:
-        lost.append(f"{missing} of {origin.cells + missing} models are not trained yet")
-    lost += [f"{origin.outcomes[name]} {name}" for name in ("failed", "diverged") if origin.outcomes.get(name)]
-    if not lost:
-        return ""
-    again = "; run the same command again to continue" if missing and origin.commands else ""
-    reason = f" ({origin.messages[0]})" if origin.messages else ""
-    return f"{', '.join(lost)}{again}. The page shows the others.{reason}"

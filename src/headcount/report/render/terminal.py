@@ -1,170 +1,207 @@
-"""Sections as text for a terminal; a view of one verb is beside that verb in `cli/`."""
+"""Documents for a terminal of any width. No word and no command is broken, and columns that do not fit go below."""
 
 import math
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
+from typing import Any, Literal
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.markup import escape
-from rich.text import Text
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text as Line
 
-from ...answer import Verdict
+from ...answer.claim import ClaimResult, Verdict
+from ...answer.next_steps import NextStep
 from ..chart import HeatMap
-from ..section import Grid, Section
-from .evidence import evidence_rows
-from .fitted import FittedTable, Prose, facts
-from .rows import ErrorCell, ErrorRows, error_rows
-from .words import number, settings_line
+from ..document import Claims, Document, Entry, Grid, NamedFacts, Notes, Steps, Text, Words, text
 
-_BLOCKS = " \u2591\u2592\u2593\u2588"
+GAP = 2
+"""Columns between two columns of a table without a box."""
+MIN_PROSE = 24
+"""Columns that prose needs to stand next to something; with fewer it stands below."""
+STYLES = {"best": "", "solved": "green", "smallest": "bold green", "differs": "bold"}
+"""How roles of entries look; other styles are those of rich."""
+VERDICTS = {Verdict.HOLDS: "green", Verdict.DIFFERS: "red", Verdict.UNDECIDED: "yellow"}
+BLOCKS = " \u2591\u2592\u2593\u2588"
 """From nothing to the largest."""
-_MARKS = {
-    Verdict.HOLDS: "[green]holds[/green]",
-    Verdict.DIFFERS: "[red]differs[/red]",
-    Verdict.UNDECIDED: "[yellow]undecided[/yellow]",
-}
 
 
-def section_view(section: Section) -> RenderableType:
-    """A study: its errors beside the published ones, grids, claims, headline. An own experiment: all but its answer."""
-    if section.trained_model is not None:
-        return _trained_model_view(section)
-    parts: list[RenderableType] = _warning(section)
-    if section.settings is not None:
-        parts += [Prose(f"[bold]{escape(section.title)}[/bold]: {escape(settings_line(section.settings))}"), ""]
-    errors = error_rows(section)
-    if errors is not None:
-        published = f", and in parentheses the published {errors.statistic} over seeds"
-        judged = Prose(errors.label + (published if errors.source else f": {errors.judged}"))
-        parts += [judged, errors_view(errors), ""]
-    parts += _grids(section)
-    if section.settings is not None:
-        return Group(*parts, facts(evidence_rows(section) + _computed_by(section)), "", *_in_words(section))
-    for claim in section.claims:
-        beside = "" if claim.reference is None else f" (published numbers: {_MARKS[claim.reference.verdict]})"
-        parts.append(Prose(f"{_MARKS[claim.verdict]}{beside}  {escape(claim.statement)}", indent=1))
-        parts.append(Prose(f"[dim]{escape(claim.evidence)}[/dim]", indent=4))
-        if claim.reference is not None:
-            parts.append(Prose(f"[dim]published numbers: {escape(claim.reference.evidence)}[/dim]", indent=4))
-    computed_by = [Prose(f"[dim]{name}: {escape(words)}[/dim]") for name, words in _computed_by(section)]
-    return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), *computed_by, "")
+def print_document(document: Document, console: Console) -> None:
+    """Print a document but its closing line."""
+    console.print(_Shown(document), soft_wrap=False, crop=False)
 
 
-def _grids(section: Section) -> list[RenderableType]:
-    """The grids that a page does not fold."""
-    shown = [grid for grid in section.grids if not grid.folded]
-    return [part for grid in shown for part in (Prose(escape(grid.title)), grid_view(grid), "")]
-
-
-def _trained_model_view(section: Section) -> RenderableType:
-    """A trained model: what is missing, heads by importance, its grids, evidence, the answer in words, what to do."""
-    parts: list[RenderableType] = [Prose(f"[bold]{escape(section.title)}[/bold]"), "", *_warning(section)]
-    for chart in section.charts:
-        if isinstance(chart, HeatMap) and not chart.counts:
-            parts += [Prose(escape(f"{chart.title}: {chart.caption}")), _shades(chart), ""]
-    parts += _grids(section)
-    notes = [("does not say", note) for note in section.notes]
-    parts += [facts([*evidence_rows(section), *notes]), "", *_in_words(section)]
-    return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), "")
-
-
-def _warning(section: Section) -> list[RenderableType]:
-    """Why not to trust the section yet; nothing where there is no reason."""
-    return [Prose(f"[yellow]{escape(section.warning)}[/yellow]"), ""] if section.warning else []
-
-
-def _shades(chart: HeatMap) -> FittedTable:
-    """A heat map as words and blocks, the darker the larger, a row per line."""
-    view = FittedTable()
-    view.add_column(f"{chart.row_label}, {chart.column_label}", justify="right")
-    for column in chart.columns:
-        view.add_column(str(column), justify="right")
-    shares = chart.colour_shares()
-    for i, row in enumerate(chart.rows):
-        cells = [f"{_block(shares[i, j])}{chart.words[i][j]}" for j in range(len(chart.columns))]
-        view.add_row(str(row), *map(escape, cells))
-    return view
-
-
-def _block(share: float) -> str:
-    if not math.isfinite(share):
-        return ""
-    return _BLOCKS[min(len(_BLOCKS) - 1, int(share * len(_BLOCKS)))]
-
-
-def _computed_by(section: Section) -> list[tuple[str, str]]:
-    """The back ends of the stored models, as a row of words."""
-    backend = "" if section.provenance is None else section.provenance.backend
-    return [("back end", backend)] if backend else []
-
-
-def _in_words(section: Section) -> list[RenderableType]:
-    """The answer in words, and what to do next with the commands, which are never broken."""
-    parts: list[RenderableType] = [Prose(escape(" ".join(section.prose))), ""] if section.prose else []
-    if section.next_steps:
-        parts.append("[bold]Next[/bold]")
-    for step in section.next_steps:
-        parts.append(Prose(escape(f"{step.why}{':' if step.command else '.'}"), indent=2))
-        if step.command:
-            parts.append(_Command(step.command))
-    return [*parts, ""] if section.next_steps else parts
+def print_closing(document: Document, console: Console) -> None:
+    """Print the closing line of a document, where it has one."""
+    if document.closing:
+        console.print(document.closing, style="bold", markup=False, highlight=False)
 
 
 @dataclass(frozen=True)
-class _Command:
-    """A command to be copied: where it is wider than the terminal, lines end in a backslash between its words."""
+class _Shown:
+    """A document, which rich asks for lines once it knows the width of the terminal."""
 
-    command: str
+    document: Document
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        lines = wrap(
-            self.command, options.max_width - 2, initial_indent="    ", subsequent_indent="      ",
-            break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
-        for place, line in enumerate(lines):
-            yield Text(line if place == len(lines) - 1 else f"{line} \\", "cyan", no_wrap=True, overflow="ignore")
-
-
-def errors_view(errors: ErrorRows) -> FittedTable:
-    """Errors along the main axis, with the published number under each where there is one.
-
-    The row of the answer, or the cells that count as solved, are green.
-    """
-    of_means = errors.statistic == "mean"
-    labels = ["best\nmean\n  \u00b1\n(paper)\n(  \u00b1)" if of_means else "best\n(paper)"] if errors.source else []
-    view = FittedTable(keys=1 + len(labels))
-    view.add_column(escape(errors.axis), justify="right")
-    for _ in labels:
-        view.add_column("")
-    for column in errors.columns:
-        view.add_column(column, justify="right")
-    for row in errors.rows:
-        cells = (_compared(cell, of_means) if errors.source else _error(cell, errors) for cell in row.cells)
-        view.add_row(escape(str(row.value)), *labels, *cells, style="bold green" if row.enough else None)
-    return view
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        width, document = options.max_width, self.document
+        warning = [text((document.warning, "yellow"))] if document.warning else []
+        headline = [text((document.headline, "bold"))] if document.headline and not document.closing else []
+        before: Any = None
+        for block in (*warning, *document.blocks, *headline):
+            lines = [] if getattr(block, "shown", "always") == "page" else list(_block(block, width))
+            if lines and before is not None and (type(before) is not type(block) or isinstance(block, Grid)):
+                yield ""
+            before = block if lines else before
+            yield from lines
+        if document.closing and before is not None:
+            yield ""
 
 
-def _compared(cell: ErrorCell, of_means: bool) -> str:
-    measured = [cell.best, cell.mean, cell.std] if of_means else [cell.best]
-    published = [cell.published, cell.published_std] if of_means else [cell.published]
-    return "\n".join([*map(number, measured), *(f"({number(value)})" for value in published)])
+def _block(block: Any, width: int) -> Iterator[RenderableType]:
+    match block:
+        case Text(words, _, True):
+            yield _line(*words)
+        case Text(words, indent):
+            yield from _prose(width, *words, indent=indent)
+        case Grid(folded=False):
+            yield from _grid(block, width)
+        case HeatMap() if block.words and not block.counts:
+            yield from _grid(_shades(block), width)
+        case NamedFacts(rows):
+            yield from _facts(rows, width)
+        case Notes(items, _, name):
+            yield from _facts([(name, item) for item in items], width)
+        case Claims(results):
+            for result in results:
+                yield from _claim(result, width)
+        case Steps(steps):
+            yield from _steps(steps, width)
+        case _:
+            pass  # for pages
 
 
-def _error(cell: ErrorCell, errors: ErrorRows) -> Text | str:
-    missing = f"{cell.lost} missing" if cell.lost else ""
-    if errors.apart:  # two columns per length leave no room for the median
-        return "\n".join(filter(None, [number(cell.best), missing]))
-    if errors.detailed:
-        return " ".join(filter(None, [f"{number(cell.best)} ({number(cell.median)})", missing]))
-    return Text(number(cell.best), "bold green" if cell.smallest else "green" if cell.solved else "")
+def _prose(width: int, *words: Words, indent: int = 0) -> Iterator[RenderableType]:
+    """Lines of whole words. A no-break space holds two words together, and is written as a space."""
+    for paragraph in Line.assemble(*words).split("\n", allow_blank=True):
+        for line in paragraph.divide(_line_starts(paragraph.plain, max(1, width - indent))):
+            line.rstrip()
+            line.plain = line.plain.replace("\xa0", " ")
+            yield _line(" " * indent, line)
 
 
-def grid_view(grid: Grid) -> FittedTable:
-    """A grid of words and numbers; the first column names the rows."""
-    view = FittedTable()
-    for place, column in enumerate(grid.columns):
-        view.add_column(escape(column), justify="right" if place else "left")
-    for row in grid.rows:
-        view.add_row(*map(escape, row))
-    return view
+def _line_starts(words: str, width: int) -> list[int]:
+    """Where lines begin, but the first."""
+    starts, begin, at = [], 0, 0
+    for word in words.split(" "):
+        if at > begin and cell_len(words[begin : at + len(word)].strip()) > width:
+            begin = at
+            starts.append(begin)
+        at += len(word) + 1
+    return starts
+
+
+def _facts(rows: Sequence[tuple[str, str]], width: int) -> Iterator[RenderableType]:
+    """Names, and what is said of them at their right, or below where the terminal is narrow."""
+    names = max((cell_len(name) for name, _ in rows), default=0)
+    room = width - names - 4
+    longest = max((cell_len(word) for _, words in rows for word in words.split()), default=0)
+    beside = room >= max(MIN_PROSE, longest)
+    for name, words in rows:
+        lines = _wrapped(words, room if beside else width - 4)
+        if beside:
+            heads = [name, *[""] * (len(lines) - 1)]
+            yield from (_line((f" {head:>{names}}  ", "dim"), line) for head, line in zip(heads, lines, strict=True))
+        else:
+            yield _line((f" {name}", "dim"))
+            yield from (_line(f"    {line}") for line in lines)
+
+
+def _grid(grid: Grid, width: int) -> Iterator[RenderableType]:
+    """A table; columns that do not fit stand below, after the ones that name the rows again."""
+    if grid.title:
+        yield from _prose(width, grid.title)
+    align = grid.align or f"l{'r' * (len(grid.columns) - 1)}"
+    cells = [[Line(name) for name in grid.columns], *(list(map(_entry, row)) for row in grid.rows)]
+    natural = [max(_width(row[place]) for row in cells if place < len(row)) + GAP for place in range(len(align))]
+    needed = [min(each, MIN_PROSE + GAP) if kind == "p" else each for each, kind in zip(natural, align, strict=True)]
+    keys = list(range(grid.keys))
+    blocks: list[list[int]] = [[]]
+    for column in range(grid.keys, len(align)):
+        if blocks[-1] and sum(needed[place] for place in (*keys, *blocks[-1], column)) > width:
+            blocks.append([])
+        blocks[-1].append(column)
+    for place, block in enumerate(blocks):
+        if place:
+            yield ""
+        shown = keys + block
+        room = width - sum(natural[column] for column in shown if align[column] != "p") - GAP
+        widths = {column: natural[column] - GAP for column in shown}
+        widths |= {column: max(MIN_PROSE, min(room, widths[column])) for column in shown if align[column] == "p"}
+        table = Table(box=None, width=sum(widths.values()) + GAP * len(shown))
+        for column in shown:
+            side: Literal["left", "right"] = "right" if align[column] == "r" else "left"
+            table.add_column(cells[0][column], justify=side, no_wrap=align[column] != "p", width=widths[column])
+        for k, row in enumerate(cells[1:]):
+            entries = (row[column] for column in shown if column < len(row))
+            table.add_row(*entries, style="bold green" if k in grid.marked else None)
+        yield table
+
+
+def _entry(entry: str | Entry) -> Line:
+    if isinstance(entry, str):
+        return Line(entry)
+    return Line.assemble((entry.words, STYLES.get(entry.style, entry.style)), entry.aside)
+
+
+def _shades(chart: HeatMap) -> Grid:
+    """A heat map as words and blocks, the darker the larger."""
+    shares = chart.colour_shares()
+
+    def entry(i: int, j: int) -> str:
+        dark = BLOCKS[min(len(BLOCKS) - 1, int(shares[i, j] * len(BLOCKS)))] if math.isfinite(shares[i, j]) else ""
+        return f"{dark}{chart.words[i][j]}"
+
+    return Grid(
+        title=f"{chart.title}: {chart.caption}",
+        columns=(f"{chart.row_label}, {chart.column_label}", *map(str, chart.columns)),
+        rows=tuple((str(row), *(entry(i, j) for j in range(len(chart.columns)))) for i, row in enumerate(chart.rows)),
+        align="r" * (1 + len(chart.columns)),
+    )
+
+
+def _claim(result: ClaimResult, width: int) -> Iterator[RenderableType]:
+    """A verdict and its statement; below it the evidence, and that of the same rule on published numbers."""
+    verdicts: list[Words] = [(result.verdict, VERDICTS[result.verdict])]
+    if result.reference is not None:
+        verdict = result.reference.verdict
+        verdicts += [" (published numbers: ", (verdict, VERDICTS[verdict]), ")"]
+    yield from _prose(width, *verdicts, f"  {result.statement}", indent=1)
+    yield from _prose(width, (result.evidence, "dim"), indent=4)
+    if result.reference is not None:
+        yield from _prose(width, (f"published numbers: {result.reference.evidence}", "dim"), indent=4)
+
+
+def _steps(steps: Sequence[NextStep], width: int) -> Iterator[RenderableType]:
+    """What to do next. Lines of a command that is wider than the terminal end in a backslash between its words."""
+    if steps:
+        yield _line(("Next", "bold"))
+    for step in steps:
+        yield from _prose(width, f"{step.why}{':' if step.command else '.'}", indent=2)
+        lines = _wrapped(step.command, width - 2, initial_indent="    ", subsequent_indent="      ")
+        ends = [*[" \\"] * (len(lines) - 1), ""]
+        if step.command:
+            yield from (_line((f"{line}{end}", "cyan")) for line, end in zip(lines, ends, strict=True))
+
+
+def _wrapped(words: str, width: int, **indents: str) -> list[str]:
+    return textwrap.wrap(words, max(1, width), break_long_words=False, break_on_hyphens=False, **indents) or [""]
+
+
+def _line(*words: Any) -> Line:
+    return Line.assemble(*words, no_wrap=True, overflow="ignore")
+
+
+def _width(line: Line) -> int:
+    return max(map(cell_len, line.plain.split("\n")))

@@ -1,21 +1,17 @@
 """`headcount bounds`: what the theorems say for one setting."""
 
 import dataclasses
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
-from rich.markup import escape
 
 from ..._choices import MODEL_CLASSES, require_choice
 from ..._limits import require_size
-from ...cli.app import Json, print_json, say, show_view
+from ...cli.app import say
 from ...errors import require
 from ...report.chart import Chart, Series
-from ...report.render import FORMATS, check_ending, save_chart
-from ...report.render.fitted import Prose
+from ...report.document import Document, Text, Words, text
 from .. import (
     Bound,
     RankSetting,
@@ -33,6 +29,8 @@ LENGTHS = (32, 64, 128, 256, 512, 1024)
 DIMS = (8, 16, 32, 64, 128)
 MAX_DRAWN = 1000
 """Head counts in a chart."""
+MARKS: dict[bool | None, Words] = {True: ("yes", "green"), False: ("no", "red"), None: "assumed"}
+"""Whether a condition holds."""
 HEADS = tuple(2**power for power in range(17))
 
 
@@ -57,13 +55,6 @@ def bounds(
             help=f"With --rank: biased nearest neighbours in a target of its Theorem 3 (default: {RankSetting.terms})."
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            help="Draw the exponent k, with --rank the least error, with --class floors or the phase diagram "
-            f"({', '.join(FORMATS)})."
-        ),
-    ] = None,
     model_class: Annotated[
         str | None,
         typer.Option(
@@ -85,15 +76,12 @@ def bounds(
     positions: Annotated[
         bool, typer.Option("--positions", help="Models of --class bounded see the place of a token.")
     ] = False,
-    as_json: Json = False,
-) -> None:
+) -> Document:
     """Every bound of a paper at one setting: value, claim, source, and whether its conditions hold.
 
     With --intrinsic-dim the first paper's (how many heads), with --rank the second's (of which rank), with --class what
     every model of a class misses.
     """
-    if plot is not None:
-        check_ending(plot)
     require(terms is None or rank is not None, "--terms is an option of --rank; give --rank too.")
     if model_class is not None:
         require_choice("class", model_class, MODEL_CLASSES)
@@ -115,11 +103,7 @@ def bounds(
             rise=rise,
             positions=positions,
         )
-        chart = None if plot is None else class_chart(request)  # first: it may be refused
-        _print(class_bounds(request), as_json)
-        if chart is not None:
-            _draw(chart, plot)
-        return
+        return _document(class_bounds(request), lambda: class_chart(request))
     for flag, given in (
         ("--alphabet", alphabet),
         ("--task-seed", task_seed),
@@ -138,12 +122,7 @@ def bounds(
         require(dim > 1, f"--rank needs the --dim of the points, of at least 2, got {dim}.")
         terms = RankSetting.terms if terms is None else terms
         rank_setting = RankSetting(heads=heads, rank=rank, dim=dim, length=length, layers=layers, eps=eps, terms=terms)
-        chart = None if plot is None else _floor_chart(rank_setting)
-        _print(all_rank_bounds(rank_setting), as_json)
-        if chart is not None and length > dim:
-            say(f"two points are drawn: R^{dim} has no {length} orthogonal points; use --length up to {dim}")
-        _draw(chart, plot)
-        return
+        return _document(all_rank_bounds(rank_setting), lambda: _floor_chart(rank_setting))
     assert intrinsic_dim is not None
     setting = Setting(
         heads=heads,
@@ -156,40 +135,32 @@ def bounds(
         outer_slope=outer_slope,
         gamma=gamma,
     )
-    chart = None if plot is None else _exponent_chart(setting)
-    _print(all_bounds(setting), as_json)
-    _draw(chart, plot)
+    return _document(all_bounds(setting), lambda: _exponent_chart(setting))
 
 
-def _print(values: Sequence[Bound], as_json: bool) -> None:
-    if as_json:
-        print_json([dataclasses.asdict(bound) | {"applies": bound.applies} for bound in values])
-    else:
-        show_view(_view(values))
+def _document(values: Sequence[Bound], figure: Callable[[], Chart]) -> Document:
+    """Bounds one under the other: value, claim, conditions."""
+    return Document(
+        content=lambda: [dataclasses.asdict(bound) | {"applies": bound.applies} for bound in values],
+        blocks=tuple(part for bound in values for part in _lines(bound)),
+        figure=figure,
+    )
 
 
-def _draw(chart: Chart | None, plot: Path | None) -> None:
-    if chart is not None and plot is not None:
-        save_chart(chart, plot)
-        say(f"drawn in {plot}")
-
-
-def _view(values: Sequence[Bound]) -> RenderableType:
-    """Bounds one under the other: value, claim, conditions. Where a condition fails, that takes the value's place."""
-    marks = {True: "[green]yes[/green]", False: "[red]no[/red]", None: "assumed"}
-    lines = []
-    for bound in values:
-        failed = [condition.text for condition in bound.conditions if condition.holds is False]
-        value = "says nothing" if bound.value is None else f"{bound.value:.4g}"
-        value = f"does not apply, {escape(', '.join(failed))} fails" if bound.value is not None and failed else value
-        kind = "" if bound.kind == "theorem" else f" [yellow]{bound.kind}[/yellow]"
-        style = "bold" if bound.applies else "dim"
-        lines.append(Prose(f"[{style}]{escape(bound.name)}: {value}[/{style}]  {escape(bound.source)}{kind}"))
-        lines.append(Prose(escape(bound.why or bound.claim), indent=2))
-        if bound.conditions:
-            conditions = "; ".join(f"{escape(c.text)}: {marks[c.holds]}" for c in bound.conditions)
-            lines.append(Prose(f"[dim]needs[/dim] {conditions}", indent=2))
-    return Group(*lines)
+def _lines(bound: Bound) -> Iterator[Text]:
+    """Where a condition of a bound fails, that takes the value's place."""
+    failed = [condition.text for condition in bound.conditions if condition.holds is False]
+    value = "says nothing" if bound.value is None else f"{bound.value:.4g}"
+    value = f"does not apply, {', '.join(failed)} fails" if bound.value is not None and failed else value
+    kind = "" if bound.kind == "theorem" else bound.kind
+    style = "bold" if bound.applies else "dim"
+    yield text((f"{bound.name}: {value}", style), f"  {bound.source} ", (kind, "yellow"))
+    yield text(bound.why or bound.claim, indent=2)
+    if bound.conditions:
+        conditions: list[Words] = []
+        for condition in bound.conditions:
+            conditions += ["; " if conditions else " ", f"{condition.text}: ", MARKS[condition.holds]]
+        yield text(("needs", "dim"), *conditions, indent=2)
 
 
 def _exponent_chart(setting: Setting) -> Chart:
@@ -218,6 +189,11 @@ def _floor_chart(setting: RankSetting) -> Chart:
 
     For two points where the dimension has not as many orthogonal ones as the setting.
     """
+    if setting.length > setting.dim:
+        say(
+            f"two points are drawn: R^{setting.dim} has no {setting.length} orthogonal points; use --length up to "
+            f"{setting.dim}"
+        )
     points, rank = setting.length if setting.length <= setting.dim else 2, setting.rank
     dims = sorted({*(dim for dim in DIMS if dim > rank and dim >= points), setting.dim})
     one = rank == 1 and points == 2

@@ -9,18 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import typer
-from rich.console import Group, RenderableType
-from rich.markup import escape
-from rich.table import Table
 
 from ..._cache import keep_compiled_programs
-from ...cli.app import Folder, Json, data, messages, print_json, say
+from ...cli.app import Folder, messages, say
 from ...cli.arguments import counts
 from ...cli.options import SEQUENCE, TARGETS
 from ...errors import InputError, require
 from ...models import ClassTokenTransformer, from_arrays, spec_from_dict
 from ...models.class_token import folded
 from ...report.chart import Chart, Series
+from ...report.document import Document, Grid, Text, line
 from ...report.files import write_whole
 from ...report.progress import counted_progress
 from ...report.render import save_chart
@@ -61,8 +59,7 @@ def collide(
     out: Annotated[
         Path | None, typer.Option(help="Where figures and certificates go (default DIR/collisions).")
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Document:
     """Find sequences that stored models cannot tell apart, certify them, and draw the error floor against heads.
 
     Nothing stored is changed.
@@ -83,11 +80,11 @@ def collide(
         target = out or folder / "collisions"
         write_whole(target / "certificates.json", to_json(found).encode())
         drawn = _draw_all(found, store, task_of, target)
-    if as_json:
-        print_json([floors_json(each) for each in found])
-    else:
-        data.print(_view(found))
-    say(f"certificates and {drawn} figures are in {target}")
+    return Document(
+        content=lambda: [floors_json(each) for each in found],
+        blocks=(_grid(found), *_explained(found)),
+        messages=(f"certificates and {drawn} figures are in {target}",),
+    )
 
 
 def _filtered(groups: list[list[Record]], heads: str | None, lengths: str | None) -> list[list[Record]]:
@@ -208,37 +205,40 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: G
     )
 
 
-def _view(found: list[Floors]) -> RenderableType:
+def _grid(found: list[Floors]) -> Grid:
     """Model by model: its measured error, and the floor that is certified for each question."""
-    view = Table(box=None)
     normed = any(floors.normed for floors in found)
     columns = ["model", "T", "heads", *(["norm"] if normed else []), "seed", "NMSE"]
-    for column in (*columns, *(f"floor, {question}" for question in WHERE)):
-        view.add_column(column, justify="right")
+    rows = []
     for floors in found:
         cell = floors.record.cell
-        cells = []
-        for question in WHERE:
-            certificate = floors.near_data if question == "near data" else floors.anywhere
-            kind = "none found" if certificate is None else "any readout" if certificate.exact else "bounded slope"
-            if certificate is not None and certificate.estimated:
-                kind += ", gap estimated"
-            cells.append(f"{floors.floor(question):.2g} [dim]{kind}[/dim]")
         of_norm = ["yes" if floors.normed else "no"] if normed else []
         shape = [str(cell.length), str(cell.model["heads"]), *of_norm, str(cell.seed)]
-        view.add_row(cell.key[:6], *shape, f"{floors.record.metrics['nmse']:.1e}", *cells)
-    reasons = dict.fromkeys(
-        certificate.estimated
-        for floors in found
-        for certificate in (floors.anywhere, floors.near_data)
-        if certificate is not None and certificate.estimated
+        floor = [f"{floors.floor(question):.2g} {_kind(floors, question)}" for question in WHERE]
+        rows.append((cell.key[:6], *shape, f"{floors.record.metrics['nmse']:.1e}", *floor))
+    columns += [f"floor, {question}" for question in WHERE]
+    return Grid(columns=tuple(columns), rows=tuple(rows), align="r" * len(columns))
+
+
+def _kind(floors: Floors, question: str) -> str:
+    """What a floor is certified for."""
+    certificate = floors.near_data if question == "near data" else floors.anywhere
+    if certificate is None:
+        return "none found"
+    return (
+        f"{'any readout' if certificate.exact else 'bounded slope'}{', gap estimated' if certificate.estimated else ''}"
     )
+
+
+def _explained(found: list[Floors]) -> list[Text]:
+    """What a floor is, and its kinds."""
+    certificates = [each for floors in found for each in (floors.anywhere, floors.near_data) if each is not None]
+    reasons = dict.fromkeys(each.estimated for each in certificates if each.estimated)
     slope = f"{found[0].slope:g}" if found else "-"
-    return Group(
-        view,
-        "",
+    lines = [
         "a floor is the error, in standard deviations of the target, that a readout must make on one of two sequences",
         "  any readout: an exact collision is proved, so it holds whatever the readout's size",
         f"  bounded slope: it holds for every readout of slope at most {slope}",
-        *(f"  gap estimated: {escape(reason)}" for reason in reasons),
-    )
+        *(f"  gap estimated: {reason}" for reason in reasons),
+    ]
+    return list(map(line, lines))

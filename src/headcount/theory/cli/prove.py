@@ -1,16 +1,15 @@
 """`headcount prove`: whether the papers' theorems hold when they are run; on a terminal, and as docs/claims.md."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
-from rich.markup import escape
 
 from ..._cache import keep_compiled_programs
 from ...answer.claim import Claim, ClaimResult, Verdict
-from ...cli.app import Json, data, messages, print_json, say
+from ...cli.app import messages
+from ...report.document import Document, Text, line
 from ...report.files import write_whole
 from ...report.progress import counted_progress
 from ..claims import CLAIMS, NOT_RUN, NotRun
@@ -41,8 +40,7 @@ Entry = dict[str, str]
 
 def prove(
     write: Annotated[Path | None, typer.Option(help="Write the ledger as a Markdown page.")] = None,
-    as_json: Json = False,
-) -> None:
+) -> Document:
     """Run every theorem of both papers that we could run, at small size: claim, program, evidence, control, verdict.
 
     A control is the same check on something broken, which must not pass. After the claims: what is not run, and why.
@@ -54,15 +52,14 @@ def prove(
         for claim in CLAIMS:
             entries.append(ledger_entry(claim, claim.judge()))
             on_done(1)
-    if as_json:
-        print_json({"claims": entries, "not_run": [each._asdict() for each in NOT_RUN]})
-    else:
-        data.print(_view(entries, NOT_RUN))
     if write is not None:
         write_whole(write, ledger_page(entries, NOT_RUN, f"headcount prove --write {write}").encode())
-        say(f"written to {write}")
-    if any(entry["verdict"] is Verdict.FAILS for entry in entries):
-        raise typer.Exit(1)
+    return Document(
+        content=lambda: {"claims": entries, "not_run": [each._asdict() for each in NOT_RUN]},
+        blocks=tuple(_lines(entries, NOT_RUN)),
+        messages=() if write is None else (f"written to {write}",),
+        code=1 if any(entry["verdict"] is Verdict.FAILS for entry in entries) else 0,
+    )
 
 
 def ledger_entry(claim: Claim, result: ClaimResult) -> Entry:
@@ -81,29 +78,29 @@ def ledger_entry(claim: Claim, result: ClaimResult) -> Entry:
     }
 
 
-def _view(entries: Sequence[Entry], not_run: Sequence[NotRun]) -> RenderableType:
+def _lines(entries: Sequence[Entry], not_run: Sequence[NotRun]) -> Iterator[Text]:
     """Claim, program, evidence, control, verdict, one under the other; then what is not run."""
-    lines = []
+    margin = " " * 13
     for entry in entries:
-        colour = _COLOURS[entry["verdict"]]
-        shown = {name: escape(text) for name, text in entry.items()}
-        verdict = f"[{colour}]{shown['verdict']:<12}[/{colour}]"
-        lines.append(f"{verdict} [bold]{shown['source']}[/bold]  {shown['claim']}")
-        lines.append(f"             [dim]{shown['program']}[/dim]  {shown['evidence']}")
+        verdict = f"{entry['verdict']:<12}", _COLOURS[entry["verdict"]]
+        yield line(verdict, " ", (entry["source"], "bold"), f"  {entry['claim']}")
+        yield line(margin, (entry["program"], "dim"), f"  {entry['evidence']}")
         if entry["control"]:
-            lines.append(f"             [dim]control:[/dim] {shown['control']}")
+            yield line(margin, ("control:", "dim"), f" {entry['control']}")
         if entry["repair"]:
-            lines.append(f"             [dim]repaired:[/dim] {shown['repair']}")
+            yield line(margin, ("repaired:", "dim"), f" {entry['repair']}")
     counts = {name: sum(entry["verdict"] == name for entry in entries) for name in _COLOURS}
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    lines += ["", f"[bold]{len(entries)} claims: {said}[/bold]"]
-    lines += [f"[dim]{name}: {escape(MEANINGS[name])}[/dim]" for name, count in counts.items() if count]
+    yield line("")
+    yield line((f"{len(entries)} claims: {said}", "bold"))
+    for name in filter(counts.get, counts):
+        yield line((f"{name}: {MEANINGS[name]}", "dim"))
     if not_run:
-        lines += ["", "[bold]Not run:[/bold]"]
+        yield line("")
+        yield line(("Not run:", "bold"))
     for each in not_run:
-        lines.append(f"  [bold]{escape(each.source)}[/bold]  {escape(each.statement)}")
-        lines.append(f"             [dim]why:[/dim] {escape(each.why)}")
-    return Group(*lines)
+        yield line("  ", (each.source, "bold"), f"  {each.statement}")
+        yield line(margin, ("why:", "dim"), f" {each.why}")
 
 
 def ledger_page(entries: Sequence[Entry], not_run: Sequence[NotRun], command: str) -> str:

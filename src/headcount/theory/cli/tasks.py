@@ -1,21 +1,19 @@
 """`headcount tasks`: the named tasks; of one of them, its support dimension and the papers' assumptions."""
 
 import inspect
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
-from rich.markup import escape
-from rich.table import Table
 
-from ...cli.app import Json, print_json, show_view
-from ...report.render.fitted import FittedTable, Prose, facts
+from ...report.document import Block, Document, Entry, Grid, NamedFacts, Text, text
 from ...tasks import PRESETS, Retrieval, preset_options
 from ...tasks.find import find_task
-from ..assumptions import AssumptionReport, check_assumptions
+from ..assumptions import check_assumptions
 from ..support import Support, support_dim
 from ..support.dimension import RELATIVE
 
+HOLDS = {True: Entry("yes", style="green"), False: Entry("no", style="red")}
 SHOWN = 8
 """Tokens of a witness that are named."""
 
@@ -25,42 +23,36 @@ def tasks(
     support: Annotated[
         bool, typer.Option("--support", help="The support dimension of every named task; takes seconds.")
     ] = False,
-    as_json: Json = False,
-) -> None:
+) -> Document:
     """The named tasks with their options, or one task: its support dimension, and the papers' assumptions."""
     if name is not None:
-        _one_task(name, as_json)
-    elif support:
+        return _one_task(name)
+    if support:
         supports = {known: support_dim(find_task(known)) for known in PRESETS}
-        if as_json:
-            print_json({known: each.as_dict() for known, each in supports.items()})
-        else:
-            show_view(_supports_view(supports))
-    elif as_json:
-        print_json(
-            {known: {"summary": make.__doc__, "options": preset_options(known)} for known, make in PRESETS.items()}
-        )
-    else:
-        show_view(_presets_view())
+        content = {known: each.as_dict() for known, each in supports.items()}
+        return Document(content=lambda: content, blocks=(_supports_grid(supports),))
+    presets = {known: {"summary": make.__doc__, "options": preset_options(known)} for known, make in PRESETS.items()}
+    return Document(content=lambda: presets, blocks=tuple(_presets()))
 
 
-def _one_task(name: str, as_json: bool) -> None:
+def _one_task(name: str) -> Document:
     task = find_task(name)
     support = support_dim(task)
-    report = check_assumptions(task) if isinstance(task, Retrieval) else None
-    if as_json:
-        content = {"task": task.spec(), "intrinsic_dim": task.intrinsic_dim, "support": support.as_dict()}
-        if report is not None:
-            content["clauses"] = [{"clause": c.name, "holds": c.holds, "evidence": c.evidence} for c in report.clauses]
-        print_json(content)
-        return
-    parts: list[RenderableType] = [_support_view(support)]
-    if report is not None:
-        parts += ["", _assumptions_view(task.name, report)]
-    show_view(Group(*parts))
+    content = {"task": task.spec(), "intrinsic_dim": task.intrinsic_dim, "support": support.as_dict()}
+    blocks: tuple[Block, ...] = _support_blocks(support)
+    if isinstance(task, Retrieval):
+        clauses = check_assumptions(task).clauses
+        content["clauses"] = [{"clause": c.name, "holds": c.holds, "evidence": c.evidence} for c in clauses]
+        rows = (
+            (c.name, Entry(*(("yes", "", (), "green") if c.holds else ("no", "", (), "red"))), c.evidence)
+            for c in clauses
+        )
+        title = f"{task.name}: Assumption 2 on the cube"
+        blocks += (Grid(title=title, columns=("clause", "holds", "evidence"), rows=tuple(rows), keys=2, align="llp"),)
+    return Document(content=lambda: content, blocks=blocks)
 
 
-def _support_view(support: Support) -> RenderableType:
+def _support_blocks(support: Support) -> "tuple[Block, ...]":
     """The support dimension with its witness: where the tokens lie that matter, and their gradients."""
     counted = [t for t, size in enumerate(support.gradients) if size > RELATIVE * support.gradients.max()]
     shown = [f"{t + 1} ({support.gradients[t]:.2g})" for t in counted[:SHOWN]]
@@ -74,19 +66,16 @@ def _support_view(support: Support) -> RenderableType:
         rows[1] = ("certificate", f"none: {support.unproved}")
     rows += [("means", support.consequence)] if support.consequence else []
     rows += [("not covered", words) for words in support.not_covered]
-    return Group(Prose(f"[bold]{escape(support.task)}[/bold]: {escape(support.sentence)}"), facts(rows))
+    return text((support.task, "bold"), f": {support.sentence}"), NamedFacts(tuple(rows))
 
 
-def _supports_view(supports: dict[str, Support]) -> FittedTable:
-    view = FittedTable()
-    view.add_column("task")
-    for column in ("tokens", "T", "components", "proved"):
-        view.add_column(column, justify="right")
-    view.add_column("means")
+def _supports_grid(supports: dict[str, Support]) -> Grid:
+    rows = []
     for known, each in supports.items():
         components = "" if each.components is None else f"{each.components}"
-        view.add_row(known, f"{each.value}", f"{each.length}", components, f"{each.proved}", escape(_in_short(each)))
-    return view
+        rows.append((known, f"{each.value}", f"{each.length}", components, f"{each.proved}", _in_short(each)))
+    columns = ("task", "tokens", "T", "components", "proved", "means")
+    return Grid(columns=columns, rows=tuple(rows), align="lrrrrl")
 
 
 def _in_short(support: Support) -> str:
@@ -99,14 +88,14 @@ def _in_short(support: Support) -> str:
     return f"D is at least {support.proved}" if support.proved else "nothing is proved"
 
 
-def _presets_view() -> Group:
+def _presets() -> Iterator[Text]:
     """Each task, what it asks, and the options of `measure` that it takes with their defaults."""
-    parts: list[RenderableType] = []
     for name, make in PRESETS.items():
         summary = " ".join(inspect.cleandoc(make.__doc__ or "").split())
-        parts.append(Prose(f"[bold]{name}[/bold]  {escape(summary)}"))
-        parts.append(Prose(f"[dim]{escape('  '.join(flags_of(name)))}[/dim]", indent=4))
-    return Group(*parts, "", Prose("headcount measure TASK with any of its options; every task takes --lengths"))
+        yield text((name, "bold"), f"  {summary}")
+        yield text(("  ".join(flags_of(name)), "dim"), indent=4)
+    yield text("")
+    yield text("headcount measure TASK with any of its options; every task takes --lengths")
 
 
 def flags_of(name: str) -> list[str]:
@@ -116,12 +105,3 @@ def flags_of(name: str) -> list[str]:
         f"--{option.replace('_', '-')} {'none' if value is None else value}".replace(" ", "\xa0")
         for option, value in options.items()
     ]
-
-
-def _assumptions_view(name: str, report: AssumptionReport) -> Table:
-    view = Table(title=f"{name}: Assumption 2 on the cube", title_justify="left", box=None)
-    for column in ("clause", "holds", "evidence"):
-        view.add_column(column)
-    for clause in report.clauses:
-        view.add_row(clause.name, "[green]yes[/green]" if clause.holds else "[red]no[/red]", clause.evidence)
-    return view

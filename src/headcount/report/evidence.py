@@ -1,46 +1,30 @@
-"""What the answer of a section rests on, and what would make it more certain, as rows of words."""
+"""What an answer rests on, and what would make it more certain, as rows of words."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from ...answer import Answer, ErrorTable, Interval, count_of_heads, size_of
-from ...answer.next_steps import narrowing_of
-from ..heads_map import place_name
-from ..section import Section
-from .words import spoken_time
+from ..answer import Answer, ErrorTable, Interval, size_of
+from ..answer.next_steps import narrowing_of
+from .charts import about_rank
+from .heads_map import place_name
 
 
-def evidence_rows(section: Section) -> list[tuple[str, str]]:
-    """What the answer of a section rests on, by name; of a section without one, what it has itself."""
-    if section.answer is None:
-        return list(section.evidence)
-    if section.answer.map:
-        rows = [(place_name(each.kv_heads, each.head_dim), each.sentence) for each in section.answer.map]
-        if len({sentence for _, sentence in rows}) == 1:
-            rows = [("at every place", rows[0][1])]
-    elif section.about_rank:
-        rows = _rank_evidence(section.answer)
-    else:
-        rows = _heads_evidence(section, section.answer)
-    rows += [("baselines", f"{each.label} was {each.note}") for each in section.baselines if each.note]
-    rows += [("not computed", words) for words in section.skipped]
-    if section.support:
-        rows.append(("support dimension", section.support.removeprefix("support dimension ")))
-    if section.early is not None:
-        rows.append(("early estimate", _early(section.early)))
-    return rows + [("note", note) for note in (*section.data_notes, *section.answer.notes)]
+def evidence_rows(table: ErrorTable, answer: Answer, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What an answer rests on, by name; `effort` is how it was asked for."""
+    if answer.map:
+        rows = [(place_name(each.kv_heads, each.head_dim), each.sentence) for each in answer.map]
+        return [("at every place", rows[0][1])] if len({sentence for _, sentence in rows}) == 1 else rows
+    return _rank_evidence(answer) if about_rank(table) else _heads_evidence(table, answer, effort)
 
 
-def _heads_evidence(section: Section, answer: Answer) -> list[tuple[str, str]]:
+def _heads_evidence(table: ErrorTable, answer: Answer, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [("drop", f"{_signal(answer.signals.get('drop'))}; {answer.reason}")]
     if len(answer.by_length) > 1:
         rows.append(("slope in length", _signal(answer.signals["slope"])))
         rows.append(("reversal score", _signal(answer.signals["reversal"])))
         alone = [f"T = {t}: {'no drop' if h is None else h}" for t, h in answer.by_length.items()]
         rows.append(("each length alone", ", ".join(alone)))
-    if answer.heads is not None and section.table is not None:
-        rows += _unknowns(answer, section.table, section.effort)
-    return rows
+    return rows if answer.heads is None else rows + _unknowns(answer, table, effort)
 
 
 def _unknowns(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -89,11 +73,6 @@ def _narrowing(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> 
         return f"; to narrow it, add {', '.join(map(str, untried))} to --heads"
     ((name, value),) = options.items()
     return f"; to narrow it, run it with --{name} {value}"
-
-
-def _early(early: dict[str, float]) -> str:
-    heads, step, steps = (int(early[name]) for name in ("heads", "step", "steps"))
-    return f"{count_of_heads(heads)} after {step:,} of {steps:,} steps ({spoken_time(early['seconds'])})"
 
 
 def _rank_evidence(answer: Answer) -> list[tuple[str, str]]:

@@ -1,0 +1,244 @@
+"""The documents of experiments: a user's own, and those of a study of a paper."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..answer import NMSE, Answer, ClaimResult, ErrorTable, Metric, answer, count_of_heads, error_table
+from ..answer.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
+from ..answer.coverage import Coverage
+from ..answer.early import early_record
+from ..answer.next_steps import Situation, next_steps
+from ..answer.prose import prose
+from ..answer.support import support_words
+from ..errors import StoreError
+from ..store import Experiment, Record
+from ..store.database import RESTORE, UNREADABLE, reason_of, require_texts
+from .chart import Chart, HeatMap
+from .charts import charts_of
+from .document import Claims, Document, DocumentSource, Grid, NamedFacts, Notes, Picture, Steps, Text
+from .error_grid import asked_for, error_grids
+from .evidence import evidence_rows
+from .heads import heads_read_of
+from .heads_map import heads_map_charts, heads_needed_grid
+from .provenance import Provenance
+from .render.words import settings_line, spoken_time
+from .training import at_longest, curves_chart, fit_chart
+
+UNITS = {
+    True: "NMSE is the mean squared error over the target's variance: 1 is as good as predicting the mean, 0 is exact",
+    False: "Errors are shares of wrong answers",
+}
+
+
+def headline(subject: str, answer: Answer) -> str:
+    """The answer as a sentence about something."""
+    separator = " " if answer.kind == "needs" or answer.limit == "neither" else ": "
+    return f"{subject}{separator}{answer.sentence}"
+
+
+def experiment_document(
+    experiment: Experiment,
+    records: Iterable[Record],
+    attachments: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    folder: str = "",
+    command: str = "",
+    table: ErrorTable | None = None,
+    found: Answer | None = None,
+) -> Document:
+    """The document of a user's own experiment with at least one record.
+
+    Arguments: `attachments` are those of the store; `folder` and the last `command` of the experiment are for the next
+    steps, and empty where they are not known; `table` and `found` are its errors and answer, where they are computed
+    already. Raises StoreError where an attachment is not what was stored.
+    """
+    records = experiment.own(records)
+    table = error_table(experiment, records) if table is None else table
+    found = answer(table) if found is None else found
+    try:
+        return _document(experiment, records, attachments, folder, command, table, found)
+    except UNREADABLE as error:
+        _document(experiment, records, {}, folder, command, table, found)  # raises where they are not at fault
+        raise StoreError(
+            f"what {folder or 'the results folder'} holds beside the models of {experiment.name} "
+            f"({', '.join(attachments)}) cannot be read: {reason_of(error)}. {RESTORE}"
+        ) from error
+
+
+def study_document(
+    *,
+    name: str,
+    title: str,
+    question: str,
+    headline: str,
+    claims: tuple[ClaimResult, ...] = (),
+    table: ErrorTable | None = None,
+    answer: Answer | None = None,
+    published: ErrorTable | None = None,
+    metric: Metric = NMSE,
+    grids: tuple[Grid, ...] = (),
+    charts: tuple[Chart | HeatMap, ...] = (),
+    notes: tuple[str, ...] = (),
+    pictures: tuple[Picture, ...] = (),
+) -> Document:
+    """The document of a study. `published` is next to `table`; `metric` is what errors are where there is no table."""
+    errors = () if table is None else error_grids(table, answer, published=published)
+
+    def content() -> dict[str, Any]:
+        judged = {} if answer is None else answer.as_dict()
+        return judged | ({} if table is None else {"cells": cell_rows(table, published=published)})
+
+    return Document(
+        content=content,
+        kind="study",
+        name=name,
+        title=title,
+        question=question,
+        headline=headline,
+        unit=UNITS[(metric if table is None else table.metric).baseline is not None],
+        blocks=(
+            *errors,
+            *charts,
+            *pictures,
+            *grids,
+            Claims(claims),
+            Notes(notes, "Notes on the reproduction", shown="page"),
+        ),
+        source=DocumentSource(task=title, table=table, answer=answer),
+    )
+
+
+def with_coverage(document: Document, coverage: Coverage, provenance: Provenance | None = None) -> Document:
+    """The document with how much of its experiment is trained, a warning where that is a part, and its origin."""
+    assert document.source is not None
+    source = replace(document.source, coverage=coverage)
+    document = replace(document, source=source, warning=document.warning or coverage.warning, provenance=provenance)
+    if provenance is None:
+        return document
+    blocks, lost = list(document.blocks), provenance.lost_words(missing_too=not document.warning)
+    if lost:
+        blocks.append(Text((lost,), role="warning", shown="page"))
+    if provenance.backend:
+        blocks.append(Text(((f"back end: {provenance.backend}", "dim"),), shown="terminal"))
+    return replace(document, blocks=tuple(blocks))
+
+
+def _document(
+    experiment: Experiment,
+    records: Sequence[Record],
+    attachments: Mapping[str, Any],
+    folder: str,
+    command: str,
+    table: ErrorTable,
+    found: Answer,
+) -> Document:
+    stored, notes = attachments.get("baselines", ()), _texts(attachments.get("notes", ()))
+    baselines, examples = baselines_of(table, stored), validation_examples(stored)
+    effort, longest = attachments.get("effort", {}), at_longest(experiment, records, table)
+    situation = Situation(
+        experiment=experiment,
+        records=records,
+        table=table,
+        answer=found,
+        baselines=baselines,
+        examples=examples,
+        effort=effort,
+        folder=folder,
+        command=command,
+    )
+    overfits = situation.overfitted is not None
+    sentences = prose(table, found, baselines, examples=examples, converged=situation.converged, overfits=overfits)
+    steps, early = next_steps(situation), _early(records)
+    support = support_words(attachments.get("support"), found)
+    facts = evidence_rows(table, found, effort)
+    facts += [("baselines", f"{each.label} was {each.note}") for each in baselines if each.note]
+    facts += [("not computed", words) for words in skipped_baselines(table, stored)]
+    facts += [("support dimension", support.removeprefix("support dimension "))] if support else []
+    facts += [] if early is None else [("early estimate", _early_words(early))]
+    facts += [("note", note) for note in (*notes, *found.notes)]
+    settings, words = dict(experiment.settings), headline(experiment.task, found)
+
+    def content() -> dict[str, Any]:
+        said: dict[str, Any] = found.as_dict() | {"prose": list(sentences), "next_steps": list(map(asdict, steps))}
+        said |= {"baselines": list(map(asdict, baselines))}
+        said |= {"data_notes": list(notes)} if notes else {}
+        said |= {"support_dimension": support} if support else {}
+        said |= {"settings": settings, "early": early}
+        return said | {"cells": cell_rows(table, experiment=experiment)}
+
+    return Document(
+        content=content,
+        kind="own",
+        name=experiment.name,
+        title=experiment.name,
+        question=experiment.question,
+        headline=words,
+        heading=words.removesuffix(f": {found.reason}") if sentences and found.kind == "none" else "",
+        unit=UNITS[table.metric.baseline is not None],
+        closing=found.sentence,
+        blocks=(
+            Text(((experiment.name, "bold"), f": {settings_line(settings)}"), shown="terminal"),
+            *error_grids(table, found, experiment),
+            *((heads_needed_grid(found),) if found.map else ()),
+            *_charts(experiment, longest, table, found, baselines),
+            *filter(None, (heads_read_of(attachments.get("heads")),)),
+            NamedFacts(tuple(facts), "Evidence for the answer"),
+            *((Text.of_sentences(sentences),) if sentences else ()),
+            Steps(tuple(steps)),
+        ),
+        source=DocumentSource(task=experiment.task, table=table, answer=found, settings=settings),
+    )
+
+
+def _charts(
+    experiment: Experiment, longest: list[Record], table: ErrorTable, found: Answer, baselines: Sequence[Baseline]
+) -> Iterable[Chart | HeatMap]:
+    """The main chart, the curves, what else there is of the errors, and the fit."""
+    main, *rest = heads_map_charts(table, found) if found.map else charts_of(table, found, baselines)
+    curves, fit = curves_chart(experiment, longest, table, found), fit_chart(experiment, longest, table)
+    return filter(None, (main, curves, *rest, fit))
+
+
+def cell_rows(
+    table: ErrorTable, *, experiment: Experiment | None = None, published: ErrorTable | None = None
+) -> list[dict[str, Any]]:
+    """The statistics over seeds of every cell that was asked for, and the published number if there is one."""
+    axes = [axis for axis in table.axes if axis != "seed"]
+    asked = None if experiment is None else asked_for(experiment, axes)
+    rows = []
+    for summary in table.summaries():
+        row = asdict(summary)
+        row |= row.pop("coordinates")
+        if asked is not None:
+            models = asked[tuple(summary.coordinates.values())]
+            if not models:
+                continue
+            row["lost"] = models - summary.seeds
+        if published is not None:
+            at = {axis: summary.coordinates.get(axis) for axis in published.axes}
+            row["published"], row["published_std"] = published.at(**at), published.deviation_at(**at)
+        rows.append(
+            {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in row.items()}
+        )
+    return rows
+
+
+def _texts(values: Iterable[Any]) -> tuple[str, ...]:
+    """Stored texts. Raises TypeError where one is something else."""
+    texts = tuple(values)
+    require_texts(texts)
+    return texts
+
+
+def _early(records: Iterable[Record]) -> dict[str, float] | None:
+    record = early_record(records)
+    return None if record is None else record.provenance["early"] | {"steps": record.cell.train.steps}
+
+
+def _early_words(early: dict[str, float]) -> str:
+    heads, step, steps = (int(early[name]) for name in ("heads", "step", "steps"))
+    return f"{count_of_heads(heads)} after {step:,} of {steps:,} steps ({spoken_time(early['seconds'])})"
