@@ -29,7 +29,7 @@ from headcount.events import Event
 from headcount.serve.folder import Folder
 from headcount.serve.pages import ASSETS, Pages, asset
 from headcount.store import Cell, Experiment, Outcome, Record, Store, TrainSpec
-from headcount.store.live_writer import LiveWriter
+from headcount.store.live import LiveWriter
 
 VIEWERS = 20
 CELLS = {"heads": range(1, 11), "length": range(8, 88, 8), "seed": range(100)}

@@ -20,7 +20,7 @@ import jax.random as jr
 import numpy as np
 import optax
 
-from headcount.engine.schedule import rate_at
+from headcount.engine.steps import rate_at
 from headcount.models import EncoderSpec
 from headcount.models.encoder.layer import apply_layer
 from headcount.tasks import FarthestPoint

@@ -64,10 +64,7 @@ KINDS: dict[str, Kind] = {
     "flipped bits": Kind(disks.flipped_bits, 20),
     "kill Ray workers": Kind(cluster.kill_workers, 30, least=5, least_long=60),
     "kill the driver of Ray workers": Kind(cluster.kill_driver, 25, least_long=20),
-    "kill a Ray worker, then the driver": Kind(cluster.kill_both, 25, least_long=20),
     "SIGINT with Ray workers": Kind(cluster.interrupted, 15),
-    "signal to the group of Ray workers": Kind(cluster.signalled_group, 20, least_long=10),
-    "kill Ray itself": Kind(cluster.lose_ray, 20, least_long=10),
     "bad inputs": Kind(script("inputs.py", ("--count", "300"), ("--count", "3000")), 25),
     "200 tasks in one process": Kind(script("soak.py", ("--tasks", "20"), ("--tasks", "200")), 25),
 }

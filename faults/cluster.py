@@ -1,10 +1,9 @@
-"""Ray workers, the process that owns the store, or both are killed while a sweep runs on a local cluster."""
+"""Ray workers, or the process that owns the store, are killed while a sweep runs on a local cluster."""
 
 import contextlib
 import importlib.util
 import os
 import signal
-import tempfile
 import time
 from pathlib import Path
 
@@ -21,10 +20,8 @@ KILLS = 10
 HANGS_SECONDS = 900.0
 """A worker that is killed takes some seconds to start again, and there are many kills."""
 GONE_SECONDS = 60.0
-"""Within so many seconds of the end of a run, nothing of its cluster is left."""
-WORKER = b"ray::RayWorker"
-GCS = b"gcs_server"
-RAY = (GCS, b"raylet/raylet")
+"""Within this time after the end of the process that started them, workers end."""
+WORKER = b"ray::train_buckets"
 
 
 def kill_workers(bench: Bench, draw: np.random.Generator) -> Trials:
@@ -38,42 +35,25 @@ def kill_workers(bench: Bench, draw: np.random.Generator) -> Trials:
             killed += _kill_workers(trial, process, draw)
 
         run = _run(trial, draw, during=during)
-        yield trial.check(run) + _completed(trial, run) + _nothing_left(trial) + trial.complete()
+        yield trial.check(run) + _completed(trial, run) + trial.complete()
         yield from ([] for _ in killed[1:])  # every kill is a trial; what was wrong is counted once
 
 
 def kill_driver(bench: Bench, draw: np.random.Generator) -> Trials:
-    """The process that owns the store is killed; its cluster goes, and the same command goes on."""
+    """The process that owns the store is killed; the same command continues."""
     _need_ray()
     while True:
         trial = Trial(bench)
         for _ in range(2):
             run = _run(trial, draw, FAULTS_KILL=f"commit:{draw.integers(1, 4)}:{draw.uniform(0, 0.05):.6f}")
-            yield trial.killed(run) + _nothing_left(trial)
+            yield trial.killed(run) + _workers_ended(trial)
             if run.code == 0:
                 break
         yield trial.complete()
 
 
-def kill_both(bench: Bench, draw: np.random.Generator) -> Trials:
-    """A worker is killed, then the process that owns the store; a run on the cluster completes the sweep."""
-    _need_ray()
-    while True:
-        trial = Trial(bench)
-
-        def during(process: int, trial: Trial = trial) -> None:
-            _kill_workers(trial, process, draw, 1)
-            time.sleep(draw.uniform(0, 1))
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-
-        yield trial.killed(_run(trial, draw, during=during)) + _nothing_left(trial)
-        run = _run(trial, draw)
-        yield trial.check(run) + _completed(trial, run) + _nothing_left(trial) + trial.complete()
-
-
 def interrupted(bench: Bench, draw: np.random.Generator) -> Trials:
-    """Ctrl-C: what is finished is kept, and no worker is left behind."""
+    """Ctrl-C: what is finished is kept, and the exit code is 130."""
     _need_ray()
     while True:
         trial, commits = Trial(bench), int(draw.integers(0, 4))
@@ -85,58 +65,10 @@ def interrupted(bench: Bench, draw: np.random.Generator) -> Trials:
                 os.kill(process, signal.SIGINT)
 
         run = _run(trial, draw, during=during)
-        problems = trial.check(run) + _nothing_left(trial)
+        problems = trial.check(run)
         if run.code not in (0, 130):
             problems += trial.noted([Problem("no sentence", f"exit code {run.code}: {run.err[-1000:]}")])
         yield problems + trial.complete()
-
-
-def signalled_group(bench: Bench, draw: np.random.Generator) -> Trials:
-    """Ctrl-C in a terminal, `timeout`: the signal goes to all processes of the group, and it ends as without Ray."""
-    _need_ray()
-    while True:
-        trial, commits = Trial(bench), int(draw.integers(0, 4))
-        number = (signal.SIGINT, signal.SIGTERM)[draw.integers(2)]
-        begun: list[int] = []
-
-        def during(process: int, trial: Trial = trial, commits=commits, number=number, begun=begun) -> None:
-            begun.append(process)
-            wait_for(lambda: trial.events().count("committed") >= commits or not lives(process))
-            wait_for(lambda: trial.events().count("begin") > 0 or not lives(process))
-            time.sleep(draw.uniform(0, 0.5))
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process, number)
-
-        run = _run(trial, draw, during=during)
-        problems = trial.check(run) + _nothing_left(trial)
-        if run.code not in (0, 130) or (run.code == 130 and "run the same command" not in run.err):
-            problems += trial.noted([Problem("no sentence", f"exit code {run.code}: {run.err[-1000:]}")])
-        left = [str(path) for path in Path(tempfile.gettempdir()).glob(f"headcount-ray-{begun[0]}-*")]
-        if left:
-            problems += trial.noted([Problem("not completed", f"{left[0]} was left behind")])
-        yield problems + trial.complete()
-
-
-def lose_ray(bench: Bench, draw: np.random.Generator) -> Trials:
-    """Ray's own processes are killed: the same command goes on.
-
-    A sentence says so, unless Ray ends this process itself, which it may do where its raylet is gone.
-    """
-    _need_ray()
-    while True:
-        trial, name = Trial(bench), RAY[draw.integers(len(RAY))]
-
-        def during(process: int, trial: Trial = trial, name: bytes = name) -> None:
-            wait_for(lambda: trial.events().count("begin") > 0 or not lives(process))
-            time.sleep(draw.uniform(0, 0.5))
-            for pid, command in processes_of(trial.log):
-                if name in command.split(b"\0")[0]:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-
-        run = _run(trial, draw, during=during)
-        problems = trial.refused(run, 0, 1) if name == GCS else trial.check(run)
-        yield problems + _nothing_left(trial) + trial.complete()
 
 
 def _need_ray() -> None:
@@ -162,7 +94,7 @@ def _kill_workers(trial: Trial, driver: int, draw: np.random.Generator, most: in
             time.sleep(draw.uniform(0, 0.05))
         else:
             time.sleep(draw.uniform(0.2, 3))
-            workers = [pid for pid, name in processes_of(trial.log) if name.startswith(WORKER)]
+            workers = workers_of(trial.log)
             chosen = [workers[draw.integers(len(workers))]] if workers else []
         for pid in chosen:
             if pid != driver and lives(driver):
@@ -172,14 +104,15 @@ def _kill_workers(trial: Trial, driver: int, draw: np.random.Generator, most: in
     return killed
 
 
-def processes_of(log: Path) -> list[tuple[int, bytes]]:
-    """Number and name of every process that was started by a run with this log."""
-    mark, processes = f"FAULTS_LOG={log}".encode(), []
+def workers_of(log: Path) -> list[int]:
+    """The numbers of all workers that were started by a run with this log."""
+    mark, found = f"FAULTS_LOG={log}".encode(), []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
-                processes.append((int(entry.name), (entry / "cmdline").read_bytes()))
-    return [(pid, name) for pid, name in processes if lives(pid)]
+            is_worker = (entry / "cmdline").read_bytes().startswith(WORKER)
+            if is_worker and mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return [pid for pid in found if lives(pid)]
 
 
 def _completed(trial: Trial, run: Ended) -> list[Problem]:
@@ -188,13 +121,7 @@ def _completed(trial: Trial, run: Ended) -> list[Problem]:
     return trial.noted([Problem("not completed", f"{len(trial.settled)} cells, code {run.code}: {run.err[-1500:]}")])
 
 
-def _nothing_left(trial: Trial) -> list[Problem]:
-    """No process of the run's cluster lives on; what does is killed here."""
-    if wait_for(lambda: not processes_of(trial.log), GONE_SECONDS):
+def _workers_ended(trial: Trial) -> list[Problem]:
+    if wait_for(lambda: not workers_of(trial.log), GONE_SECONDS):
         return []
-    left = processes_of(trial.log)
-    for pid, _ in left:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    names = ", ".join(sorted({name.split(b"\0")[0].decode(errors="replace") for _, name in left}))
-    return trial.noted([Problem("not completed", f"{len(left)} processes were left behind: {names}")])
+    return trial.noted([Problem("not completed", f"{len(workers_of(trial.log))} workers were left behind")])

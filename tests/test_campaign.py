@@ -123,17 +123,18 @@ def test_a_kill_that_does_not_happen_is_noticed(bench):
     }
 
 
-def test_a_file_and_a_process_that_are_left_over_are_noticed(bench, monkeypatch):
+def test_a_file_and_a_worker_that_are_left_over_are_noticed(bench, monkeypatch):
     trial = Trial(bench, bench.loop)
     trial.folder.mkdir()
     (trial.folder / "half.unfinished").write_bytes(b"half")
     assert counted(trial.complete()) == {"not completed"}
     monkeypatch.setattr(cluster, "GONE_SECONDS", 0.01)
+    monkeypatch.setattr(cluster, "WORKER", os.fsencode(sys.executable))
     waiting = [sys.executable, "-c", "input()"]
     with subprocess.Popen(waiting, stdin=subprocess.PIPE, env=os.environ | trial.environment()) as left:
-        assert wait_for(lambda: bool(cluster.processes_of(trial.log)), 10)
-        assert counted(cluster._nothing_left(trial)) == {"not completed"}
-        assert left.wait(10) == -signal.SIGKILL
+        assert wait_for(lambda: bool(cluster.workers_of(trial.log)), 10)
+        assert counted(cluster._workers_ended(trial)) == {"not completed"}
+        left.kill()
 
 
 def test_what_a_process_says_is_judged():

@@ -10,10 +10,13 @@ writes grouping.csv and grouping.svg.
 
 import argparse
 import csv
+import functools
 import math
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # One thread for numpy's algebra: the products are small.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -27,17 +30,24 @@ from headcount.report.chart import COLOURS
 from headcount.report.render.figure import save_figure
 from headcount.report.render.ink import INK
 
+if TYPE_CHECKING:
+    from headcount.pretrained.layers.weights import HeadWeights
+    from headcount.pretrained.sharing.grouping import Groups
+    from headcount.pretrained.sharing.in_order import SmallLayer
+    from headcount.pretrained.sharing.moments import LayerMoments
+
 MODELS = {
     "stories15m": {"data": "stories.txt", "length": 128, "key_heads": (3, 2, 1)},
     "smollm2-135m": {"data": "wiki.txt", "length": 128, "key_heads": (1,)},
 }
 METHODS = {
-    "mean-pool": {"aligned": False, "refitted": False},
-    "mean-pool + refit": {"aligned": False, "refitted": True},
-    "aligned": {"searched": False, "refitted": False},
-    "aligned + refit": {"searched": False, "refitted": True},
-    "aligned + groups + refit": {"searched": True, "refitted": True},
+    "mean-pool": ("mean", False),
+    "mean-pool + refit": ("mean", True),
+    "aligned": ("aligned", False),
+    "aligned + refit": ("aligned", True),
+    "aligned + groups + refit": ("searched", True),
 }
+"""How neighbours are merged, or that groups are searched; whether outputs are refitted."""
 COLUMNS = ("model", "from", "key_heads", "method", "base", "increase", "error", "seconds", "examples", "tokens")
 
 talk = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -75,7 +85,7 @@ def measure(name: str, folder: Path, examples: int) -> list[dict]:
     from headcount.pretrained.examples.read import read_examples
     from headcount.pretrained.layers.find import attention_layers
     from headcount.pretrained.loading.load import load_model
-    from headcount.pretrained.sharing.grouping import group_model, repeated
+    from headcount.pretrained.sharing.in_order import small_layers
 
     case = MODELS[name]
     loaded = load_model(str(folder / name))
@@ -87,14 +97,13 @@ def measure(name: str, folder: Path, examples: int) -> list[dict]:
     talk.print(f"{name}: base loss {base.mean():.4f} on {len(base)} held-out examples, {tokens} tokens")
     rows = []
     for key_heads in case["key_heads"]:
-        for method, options in METHODS.items():
-            if key_heads == 1 and options.get("searched"):
+        for method, (how, refitted) in METHODS.items():
+            if key_heads == 1 and how == "searched":
                 continue  # one group: nothing to choose
             began = time.perf_counter()
-            layers = group_model(evaluation, key_heads, **options)
+            layers = small_layers(evaluation, functools.partial(grouped, key_heads, how), refitted=refitted)
             seconds = time.perf_counter() - began
-            changes = {index: repeated(weights, before) for index, weights in enumerate(layers)}
-            increase = evaluation.losses(changes) - base
+            increase = evaluation.losses({index: layer.masked for index, layer in enumerate(layers)}) - base
             error = increase.std(ddof=1) / math.sqrt(len(increase))
             talk.print(f"{name} {before} to {key_heads}, {method}: +{increase.mean():.3f} ({seconds:.0f} s)")
             sizes = {"from": before, "key_heads": key_heads, "examples": len(base), "tokens": tokens}
@@ -102,6 +111,27 @@ def measure(name: str, folder: Path, examples: int) -> list[dict]:
             rounded = {key: round(float(value), 4) for key, value in numbers.items()}
             rows.append({"model": name, "method": method, **sizes, **rounded})
     return rows
+
+
+def grouped(key_heads: int, how: str, layer: "LayerMoments") -> "SmallLayer":
+    """The layer with fewer key heads."""
+    from headcount.pretrained.sharing.grouping import choose_groups, group_layer, neighbours
+    from headcount.pretrained.sharing.in_order import SmallLayer
+
+    choose = choose_groups if how == "searched" else lambda layer, groups: neighbours(layer.weights.key_heads, groups)
+    groups = choose(layer, key_heads)
+    small = mean_pool(layer.weights, groups) if how == "mean" else group_layer(layer, groups)
+    return SmallLayer(small, small.repeated(layer.weights.key_heads))
+
+
+def mean_pool(weights: "HeadWeights", groups: "Groups") -> "HeadWeights":
+    """The mean of the key heads and of the values of every group (Ainslie et al. 2023)."""
+    arrays = {name: getattr(weights, name) for name in ("key", "value", "key_bias", "value_bias")}
+    pooled = {
+        name: None if array is None else np.stack([array[list(group)].mean(axis=0) for group in groups])
+        for name, array in arrays.items()
+    }
+    return replace(weights, **pooled)
 
 
 def table(rows: list[dict]) -> str:

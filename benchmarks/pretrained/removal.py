@@ -5,7 +5,7 @@ python benchmarks/pretrained/removal.py MODEL DATA [MODEL DATA ...] [--limit N] 
 All orders are made from the same calibration examples and judged on the same held-out ones, in one run, each with and
 without the refit of the output projections (the same closed form and ridge for all). Random is the mean of three
 orders. Gradient and Fisher see all calibration examples once; leave-one-out runs half of them once per head; ours runs
-that half some hundred times, fits on the other half, and its number of passes is printed.
+that half some hundred times, fits on the other half, and the tokens that it ran are printed.
 Torch-Pruning's score is that of its installed package (pip install torch-pruning), with its defaults, over the groups
 of channels that its own graph finds; the row is left out where the package is missing.
 
@@ -32,9 +32,9 @@ from headcount.pretrained.examples.read import read_examples
 from headcount.pretrained.layers.find import attention_layers
 from headcount.pretrained.layers.weights import HeadWeights
 from headcount.pretrained.loading.load import load_model
-from headcount.pretrained.removal.descent import descend, expected_evaluations
-from headcount.pretrained.removal.importance import importance
-from headcount.pretrained.removal.peers import Order, ascending, losses_along, peer_orders
+from headcount.pretrained.removal.descent import descend
+from headcount.pretrained.removal.importance import ascending, layer_importance, peer_orders
+from headcount.pretrained.removal.refit import Head, losses_along
 
 SHARES = (0.1, 0.2, 0.3, 0.5)
 OURS = "headcount"
@@ -69,7 +69,6 @@ def main() -> None:
     parser.add_argument("--length", type=int, help="tokens per example at most")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, help="threads of torch")
-    parser.add_argument("--budget", type=int, help="calibration passes of the descent; default: as many as it takes")
     parser.add_argument("--out", type=Path, metavar="DIR")
     arguments = parser.parse_args()
     if len(arguments.pairs) % 2:
@@ -96,25 +95,17 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
     heads = [weights.heads for weights in evaluation.original]
     counts = tuple(round(share * sum(heads)) for share in SHARES)
     base = evaluation.losses()
-    passes = sum(heads) + expected_evaluations(len(heads), counts[-1])
-    talk.print(f"{name}: {sum(heads)} heads, {examples.counts()}, {examples.loss.name}, about {passes} passes")
+    talk.print(f"{name}: {sum(heads)} heads, {examples.counts()}, {examples.loss.name}")
     statistics = evaluation.statistics()
-    orders = peer_orders(importance(evaluation, statistics=statistics, tick=_tell))
+    orders = peer_orders([layer_importance(evaluation, index, one) for index, one in enumerate(statistics)])
     if importlib.util.find_spec("torch_pruning"):
         orders["Torch-Pruning, group magnitude"] = torch_pruning_order(evaluation.original)
     else:
         talk.print("Torch-Pruning is not installed, its row is left out: pip install torch-pruning")
-    descent_start = time.perf_counter()
-    descent = descend(
-        evaluation,
-        counts[-1],
-        statistics=statistics,
-        points=counts,
-        least=0,
-        budget=arguments.budget,
-        tick=_tell,
-    )
-    talk.print(f"descent: {time.perf_counter() - descent_start:.0f} s, {descent.evaluations} passes, {descent.removed}")
+    descent_start, before = time.perf_counter(), evaluation.forward_tokens
+    descent = descend(evaluation, counts[-1], statistics=statistics, points=counts, least=0, tick=_tell)
+    tokens = evaluation.forward_tokens - before
+    talk.print(f"descent: {time.perf_counter() - descent_start:.0f} s, {tokens:,.0f} tokens, {descent.removed}")
     orders = {OURS: descent.removed, **orders}
     rows = []
     for criterion, order in orders.items():
@@ -132,13 +123,13 @@ def _tell(done: int, total: int, words: str) -> None:
     talk.print(f"{done}/{total} {words}", end="\r" if sys.stderr.isatty() else "\n")
 
 
-def torch_pruning_order(layers: tuple[HeadWeights, ...]) -> Order:
+def torch_pruning_order(layers: tuple[HeadWeights, ...]) -> tuple[Head, ...]:
     """Heads by the mean group magnitude of their channels, as Torch-Pruning scores them by default."""
     import torch_pruning as tp
 
     scores = []
     for weights in layers:
-        block = Coupled(weights.expanded())
+        block = Coupled(weights.repeated(weights.heads))
         graph = tp.DependencyGraph().build_dependency(block, example_inputs=torch.ones(1, weights.width))
         channels = list(range(weights.heads * weights.head_dim))
         group = graph.get_pruning_group(block.query, tp.prune_linear_out_channels, idxs=channels)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from headcount.papers.base import Scale
 from headcount.papers.beyond.depth import STUDY
-from headcount.report.render import save_chart
 from headcount.report.document import Document, Grid
+from headcount.report.render import save_chart
 from headcount.store import Outcome, Store
 
 DOCS = Path(__file__).parents[1]

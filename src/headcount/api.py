@@ -21,7 +21,7 @@ from .search import DEFAULT_EFFORT, Question, ask, effort_of
 from .search.costs import costs
 from .search.run import Ended, attach_task_facts
 from .store import Store, TrainSpec, Value
-from .store.live_writer import LiveWriter
+from .store.live import LiveWriter
 from .tasks import AbstractTask
 
 

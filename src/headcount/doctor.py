@@ -11,7 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from . import recipes
-from .backends import VARIABLE, chosen, described, kernels_here, require_working
+from .backends import VARIABLE, chosen, described, kernels_here
+from .backends.pool import require_working
 from .engine import hardware, run_sweep, sweep, versions
 from .errors import HeadcountError, InputError
 from .store import Store

@@ -16,8 +16,7 @@ from ._limits import require_within, shortened
 from ._options import option
 from .answer.words import listed
 from .engine import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
-from .engine.fitting import require_axes_fit
-from .engine.sweep import TRAIN_FIELDS
+from .engine.sweep import TRAIN_FIELDS, require_axes_fit
 from .errors import InputError, did_you_mean, require, require_count
 from .models import AbstractSpec
 from .search import DEFAULT_EFFORT, EFFORTS, Question, effort_of

@@ -8,10 +8,9 @@ from headcount.answer import ErrorTable, answer
 from headcount.answer.heads_map import OWN, parts_of
 from headcount.answer.heads_rule import ONE_SEED
 from headcount.answer.prose import prose
+from headcount.report.error_grid import error_grids
+from headcount.report.evidence import evidence_rows
 from headcount.report.heads_map import heads_needed_grid, heads_needed_map, place_name, worst_length
-from headcount.report.render.evidence import evidence_rows
-from headcount.report.render.rows import error_rows
-from headcount.report.section import Section
 
 from .tables import HEADS
 
@@ -75,13 +74,12 @@ def test_a_drop_to_an_error_far_above_the_best_needs_no_number_of_heads():
     assert found.heads == 4
     assert "200 times the best" in found.sentence
     assert "at every head count" in found.sentence
-    assert "far" in {word for row in heads_needed_grid(found)["rows"] for word in row}
-    rows = error_rows(Section(name="", title="", asks="", headline="", claims=(), table=table, answer=found))
-    (column,) = (i for i, name in enumerate(rows.columns) if "kv heads 1" in name and "head dim 2" in name)
-    assert not any(row.cells[column].solved or row.cells[column].smallest for row in rows.rows)
-    assert sum(cell.smallest for row in rows.rows for cell in row.cells) == sum(
-        each.needed is not None for each in found.map
-    )
+    assert "far" in {word for row in heads_needed_grid(found).rows for word in row}
+    (grid,) = error_grids(table, found)
+    (column,) = (i for i, name in enumerate(grid.columns) if "kv heads 1" in name and "head dim 2" in name)
+    assert not any(row[column].style for row in grid.rows)
+    smallest = [entry for row in grid.rows for entry in row[1:] if entry.style == "smallest"]
+    assert len(smallest) == sum(each.needed is not None for each in found.map)
     assert "far above" in " ".join(prose(table, found))
 
 
@@ -112,16 +110,16 @@ def test_where_nothing_drops_there_is_no_answer():
 
 
 def test_one_reason_for_all_places_is_that_of_the_map():
-    found = answer(a_map(as_predicted).select(seed=(0,)))
+    table = a_map(as_predicted).select(seed=(0,))
+    found = answer(table)
     assert (found.kind, found.reason) == ("none", ONE_SEED)
-    section = Section(name="", title="", asks="", headline="", answer=found)
-    assert [words for _, words in evidence_rows(section)] == [found.sentence]
+    assert [words for _, words in evidence_rows(table, found, {})] == [found.sentence]
 
 
 def test_map_and_grid_say_the_same():
     found = answer(a_map(as_predicted))
     chart, grid = heads_needed_map(found), heads_needed_grid(found)
-    assert [row[1:] for row in grid["rows"]] == [
+    assert [row[1:] for row in grid.rows] == [
         tuple("not tried" if word == "-" else word for word in row) for row in chart.words
     ]
     assert chart.columns[-1] == "own"

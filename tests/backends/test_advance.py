@@ -14,7 +14,7 @@ import pytest
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import BucketData, StoredTokens
 from headcount.engine.hardware import Sizes
-from headcount.engine.schedule import rate_at
+from headcount.engine.steps import rate_at
 from headcount.engine.train import program
 from headcount.keys import named_key
 from headcount.models import ClassTokenSpec, textbook

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from headcount.backends import aside
+from headcount.backends import advance
 from headcount.backends.advance import ModelSizes, Moving, Step
 
 SIZES = ModelSizes(
@@ -35,14 +35,14 @@ class Library:
 @pytest.fixture
 def library(monkeypatch):
     kernels = Library()
-    monkeypatch.setattr(aside, "_library", lambda: kernels)
-    aside.scratch_floats.cache_clear()
+    monkeypatch.setattr(advance, "_library", lambda: kernels)
+    advance.scratch_floats.cache_clear()
     yield kernels
-    aside.scratch_floats.cache_clear()
+    advance.scratch_floats.cache_clear()
 
 
 def test_the_work_of_all_calls_is_said_at_once(library):
-    aside.share([(1, 2, 3), (4, 5, 6)])
+    advance.share([(1, 2, 3), (4, 5, 6)])
     assert library.asked == [1 * 2 * 3 + 4 * 5 * 6]
 
 
@@ -51,7 +51,7 @@ def test_a_call_has_scratch_memory_for_its_members_and_keeps_the_shapes_of_what_
     whole = jnp.zeros(MEMBERS, jnp.int32)
     given = (moving, jnp.zeros(MEMBERS), whole, whole, jnp.int32(1), jnp.zeros((MEMBERS, ROOM)))
     given += (jnp.zeros((MEMBERS, ROOM, BATCH), jnp.int32), jnp.zeros((EXAMPLES, 3, 2)), jnp.zeros((EXAMPLES, 1)))
-    result = jax.eval_shape(lambda *all_of_it: aside.advance_aside(*all_of_it, sizes=SIZES, step=STEP), *given)
+    result = jax.eval_shape(lambda *all_of_it: advance.advance_aside(*all_of_it, sizes=SIZES, step=STEP), *given)
     assert [each.shape for each in (*result.moving, result.totals)] == [(MEMBERS, PARAMETERS)] * 3 + [(MEMBERS,)]
     assert result.scratch.shape == (123,)
     assert library.asked == [(3, 2, 5, 7, 4, 2, 6, 8, 1, 0, MEMBERS, BATCH)]

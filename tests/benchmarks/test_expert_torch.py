@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import headcount as hc
-from headcount.engine.schedule import schedule
+from headcount.engine.steps import schedule
 
 pytestmark = pytest.mark.slow
 

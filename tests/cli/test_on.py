@@ -1,7 +1,6 @@
 """`--on`: every verb that trains hands its buckets to what was asked for, and lets it go."""
 
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -33,7 +32,7 @@ def clusters(monkeypatch) -> list[PretendedCluster]:
     def ray_executor(on, *, workers=None, backend=None):
         return PretendedCluster(opened, on, workers)
 
-    monkeypatch.setitem(sys.modules, "headcount.cluster", SimpleNamespace(ray_executor=ray_executor))
+    monkeypatch.setattr("headcount.cluster.ray_executor", ray_executor)
     return opened
 
 
@@ -114,7 +113,6 @@ def test_a_place_that_cannot_be_is_refused_before_any_work(tmp_path, no_training
 
 def test_nobody_else_imports_ray(tmp_path, pretended, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.setitem(sys.modules, "headcount.cluster", None)
     for words in ((), ("--on", "threads")):
         assert headcount("measure", "sum-of-maxima", "--lengths", 8, "--seeds", 2, "--out", tmp_path, *words).code == 0
     assert all(type(each) is Threads for each in pretended.executors)

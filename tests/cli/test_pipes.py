@@ -17,7 +17,7 @@ from ..helpers import fabricated
 from ..store.records import bucket
 
 SECONDS = 60
-DATABASE = [FILE_NAME, *(f"{FILE_NAME}-{ending}" for ending in ("wal", "shm", "journal"))]
+DATABASE = [FILE_NAME, f"{FILE_NAME}-journal"]
 BESIDE = [LOCK_NAME, LIVE_FILE, "collisions/certificates.json", "collisions/floor-a.svg"]
 CLOSED_FORM = "rank-random-features-smoke.json"
 COMMANDS = """

@@ -21,8 +21,7 @@ from ..helpers.sweeps import TASK, TRAIN, class_token, swept
 from .test_run import everything_in
 
 pytest.importorskip("ray")
-from headcount.cluster import ray_cluster
-from headcount.cluster.worker import Finished
+from headcount.cluster import connection, dispatch
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -93,26 +92,38 @@ def killing(flag: Path, *, always: bool) -> FunctionTask:
 def test_a_killed_worker_costs_nothing_but_time(executor, tmp_path, capfd):
     flag = tmp_path / "once"
     flag.touch()
-    workers = []
-    summary = do(
-        swept(killing(flag, always=False), length=[4]),
-        tmp_path / "results",
-        executor=executor,
-        events=lambda event: workers.append(event.detail) if event.kind == "workers" else None,
-    )
+    summary = do(swept(killing(flag, always=False), length=[4]), tmp_path / "results", executor=executor)
     assert not flag.exists()
     assert summary.outcomes == {Outcome.FINISHED: 4}
-    assert min(workers) == 1
-    assert not capfd.readouterr().out, "Ray prints deaths on stdout"
+    assert not capfd.readouterr().out, "Ray reports deaths there, and results are printed there"
 
 
 def test_a_bucket_that_kills_every_worker_fails_with_a_sentence(executor, tmp_path, monkeypatch):
-    monkeypatch.setattr("headcount.cluster.queue.MAX_DEATHS", 1)
+    monkeypatch.setitem(executor._options, "max_retries", 1)
     flag = tmp_path / "always"
     flag.touch()
     summary = do(swept(killing(flag, always=True), length=[4]), tmp_path / "results", executor=executor)
     assert summary.outcomes == {Outcome.FAILED: 4}
     assert do(swept(), tmp_path / "results", executor=executor).failed == 0, "workers are back"
+
+
+def test_a_task_that_cannot_be_sent_is_refused_with_a_sentence(executor, tmp_path):
+    lock = threading.Lock()
+
+    def target(tokens):
+        with lock:
+            return tokens[:, 0].max()
+
+    with pytest.raises(InputError, match="cannot be sent"):
+        do(swept(FunctionTask(function=target, length=4, dim=2, options={}), length=[4]), tmp_path, executor=executor)
+
+
+def test_a_cluster_that_is_lost_ends_a_run_with_a_sentence(executor, tmp_path, monkeypatch):
+    monkeypatch.setattr(dispatch, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "LOST_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "_listens", lambda place: False)
+    with pytest.raises(connection.ClusterLostError, match="the same command"):
+        do(swept(seed=range(40)), tmp_path / "results", executor=executor)
 
 
 def test_a_stop_keeps_what_is_done_and_the_same_call_goes_on(executor, tmp_path):
@@ -150,16 +161,15 @@ def test_an_address_other_than_the_connected_one_is_refused(executor):
 
 
 def test_an_interrupt_while_an_answer_is_read_ends_and_keeps_what_was_finished(executor, tmp_path, monkeypatch):
-    """The answer is read again, and committed."""
-    read, interrupts = ray_cluster.ray.get, [KeyboardInterrupt]
+    take_in, calls = dispatch.Run.take_in, []
 
-    def get(reference, **options):
-        answer = read(reference, **options)
-        if isinstance(answer, Finished) and interrupts:
-            raise interrupts.pop()
-        return answer
+    def interrupted(run, reference):
+        take_in(run, reference)
+        calls.append(reference)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(ray_cluster.ray, "get", get)
+    monkeypatch.setattr(dispatch.Run, "take_in", interrupted)
     with pytest.raises(KeyboardInterrupt):
         do(swept(seed=range(40)), tmp_path / "results", executor=executor)
     assert everything_in(tmp_path / "results")

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import prepare
-from headcount.engine.gradients import gradient_of
 from headcount.engine.hardware import TOKENS_AT_ONCE, Sizes, examples_at_once, needs
 from headcount.engine.plan import sizes_of
+from headcount.engine.steps import gradient_of
 from headcount.engine.train import Program, respond
 from headcount.store import TrainSpec
 from headcount.tasks import AbstractTask

@@ -299,7 +299,7 @@ def test_an_interrupt_keeps_a_bucket_that_ends_while_the_run_stops(root, monkeyp
     def ending_late(self, bucket, backend):
         if bucket.shape.length == 4:
             raise KeyboardInterrupt
-        assert self.stop.wait(60)
+        assert self.job.stop.wait(60)
         return trainer.Trained(tuple(failure(cell, "ended late") for cell in bucket.cells), {})
 
     monkeypatch.setattr(trainer.BucketTrainer, "_train", ending_late)

@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount.backends.advance import Moving, Step
-from headcount.backends.aside import Aside
+from headcount.backends.advance import Aside, Moving, Step
 from headcount.engine import together
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import PreparedExamples, StoredTokens

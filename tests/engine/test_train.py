@@ -17,7 +17,7 @@ from headcount.engine.buckets import shape_of, spec_of
 from headcount.engine.data import prepare
 from headcount.engine.hardware import Sizes
 from headcount.engine.records import checkpoint_steps
-from headcount.engine.schedule import schedule
+from headcount.engine.steps import schedule
 from headcount.engine.train import program, respond, sequential_map
 from headcount.keys import named_key
 from headcount.models import EncoderSpec, folded, textbook

@@ -30,7 +30,6 @@ class FakeLayer:
     width: int
     rotary: Any = None
     normed: bool = False
-    output_biased: bool = False
     name: str = "attention"
     block: str = "block"
 
@@ -83,7 +82,7 @@ class FakeEvaluation:
 
     def _heads(self, index: int, weights: HeadWeights, part: str) -> np.ndarray:
         """Every head's output: examples, length, heads, head_dim."""
-        x, full = self.inputs[part][index], weights.expanded()
+        x, full = self.inputs[part][index], weights.repeated(weights.heads)
         query = np.einsum("hdw,etw->ehtd", full.query, x) + _bias(full.query_bias)
         key = np.einsum("hdw,etw->ehtd", full.key, x) + _bias(full.key_bias)
         scores = np.einsum("ehtd,ehsd->ehts", query, key) / np.sqrt(self.head_dim)

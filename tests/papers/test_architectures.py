@@ -23,7 +23,7 @@ def expected(at):
 
 def section_of(error, scale=Scale.LAPTOP):
     made = fabricated.study_sweep(STUDY, scale)
-    return STUDY.section(made.experiment, fabricated.finished(made, error), scale)
+    return STUDY.document(made.experiment, fabricated.finished(made, error), scale)
 
 
 def test_every_model_of_a_task_has_as_many_parameters():

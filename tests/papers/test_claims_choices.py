@@ -18,7 +18,7 @@ def verdicts(study, error, kept=lambda at: True, scale=Scale.SMOKE):
     records = [
         record for record, at in zip(fabricated.finished(made, error), made.coordinates(), strict=True) if kept(at)
     ]
-    return [claim.verdict for claim in study.section(made.experiment, records, scale).claims]
+    return [claim.verdict for claim in study.document(made.experiment, records, scale).claims]
 
 
 def as_claimed(at) -> float:
@@ -97,5 +97,5 @@ def test_a_length_that_was_lost_decides_nothing():
         )
         for cell, at in zip(made.cells, made.coordinates(), strict=True)
     ]
-    section = converged.STUDY.section(made.experiment, records, Scale.LAPTOP)
+    section = converged.STUDY.document(made.experiment, records, Scale.LAPTOP)
     assert [claim.verdict for claim in section.claims[:4]] == [UNDECIDED] * 4

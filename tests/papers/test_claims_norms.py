@@ -19,7 +19,7 @@ def section(error, kept=lambda at: True):
     records = [
         record for record, at in zip(fabricated.finished(made, error), made.coordinates(), strict=True) if kept(at)
     ]
-    return STUDY.section(made.experiment, records, Scale.LAPTOP)
+    return STUDY.document(made.experiment, records, Scale.LAPTOP)
 
 
 def verdicts(error, kept=lambda at: True) -> tuple[Verdict, ...]:

@@ -25,7 +25,7 @@ def section_of(accuracies, kept=lambda at: True):
         return errors | {"fitted_error": 1 - training, "baseline": 0.9, "baseline_noise": 0.003}
 
     records = fabricated.graded(fabricated.Sweep(made.experiment, cells), metrics)
-    return STUDY.section(made.experiment, records, Scale.PAPER)
+    return STUDY.document(made.experiment, records, Scale.PAPER)
 
 
 def verdicts(accuracies, kept=lambda at: True):

@@ -12,8 +12,7 @@ from headcount.papers.base import ClosedFormStudy, Scale
 from headcount.papers.rank import random_features
 from headcount.papers.rank.random_features import AS_SCRIPT, DIMS, DRAWS, FIRST_DEGREE_ERROR, PUBLISHED, STUDY
 from headcount.papers.registry import CLOSED_FORM, STUDIES
-from headcount.report.reading import sections_of
-from headcount.report.section import Section
+from headcount.report.reading import documents_of
 from headcount.theory.rank import first_degree_error, random_heads, rank_one_floor
 
 from ..helpers import fabricated
@@ -41,7 +40,7 @@ class Squares(ClosedFormStudy):
     def expected_seconds(self, scale):
         return 1.0
 
-    def section(self, pieces, scale):
+    def document(self, pieces, scale):
         return Section(name=self.name, title=self.title, asks=self.asks, headline=str(pieces))
 
 
@@ -133,7 +132,7 @@ def test_a_piece_is_the_least_errors_of_one_draw_of_heads(small):
 
 
 def test_the_section_shows_every_error_beside_its_floor(small):
-    section = STUDY.section(small, Scale.SMOKE)
+    section = STUDY.document(small, Scale.SMOKE)
     assert section.headline.startswith("64 rank-one heads leave an error of ")
     assert len(section.claims) == 4
     (grid,), (chart,) = section.grids, section.charts
@@ -159,7 +158,7 @@ def test_what_is_left_in_high_dimension_is_the_error_of_degree_one():
 
 
 def test_errors_fall_and_stay_above_the_floor_and_the_published_are_elsewhere(small):
-    falls, slower, bounded, near = STUDY.section(small, Scale.SMOKE).claims
+    falls, slower, bounded, near = STUDY.document(small, Scale.SMOKE).claims
     assert (falls.verdict, slower.verdict, bounded.verdict) == (Verdict.HOLDS,) * 3
     assert near.verdict is Verdict.UNDECIDED
     assert "16,384 heads only" in near.evidence
@@ -198,17 +197,17 @@ JUDGED = {
 @pytest.mark.parametrize("kind", JUDGED)
 def test_its_claims_are_judged_on_what_is_there(kind):
     pieces, verdicts = JUDGED[kind]
-    section = STUDY.section(pieces, Scale.PAPER)
+    section = STUDY.document(pieces, Scale.PAPER)
     assert "".join(claim.verdict.value[0].upper() for claim in section.claims) == verdicts
 
 
 def test_the_published_ends_are_shown_at_paper_scale_alone(small):
-    section = STUDY.section(published_ends(), Scale.PAPER)
+    section = STUDY.document(published_ends(), Scale.PAPER)
     drawn = [series for series in section.charts[0].series if series.kind == "published"]
     assert {series.y for series in drawn} == {(value,) for value in PUBLISHED.values()}
     assert {series.x for series in drawn} == {(16_384,)}
     assert [row[-1] for row in section.grids[0].rows] == [f"{value:.3f} ({value:g})" for value in PUBLISHED.values()]
-    smaller = STUDY.section(small, Scale.SMOKE)
+    smaller = STUDY.document(small, Scale.SMOKE)
     assert "(" not in "".join(cell for row in smaller.grids[0].rows for cell in row)
     assert "published" not in smaller.grids[0].title
 
@@ -216,7 +215,7 @@ def test_the_published_ends_are_shown_at_paper_scale_alone(small):
 def test_a_part_of_the_pieces_is_told(small):
     names = [name for name in small if "draw" in name]
     for kept in (names[:1], names[1:2], names[:4], names[::2], names[-1:]):
-        section = STUDY.section({name: small[name] for name in kept}, Scale.SMOKE)
+        section = STUDY.document({name: small[name] for name in kept}, Scale.SMOKE)
         assert len(section.grids[0].rows) == len({name.split(",")[0] for name in kept})
 
 
@@ -234,7 +233,7 @@ def written(root, pieces, scale=Scale.SMOKE):
 
 
 def test_a_folder_without_trained_models_is_a_report(small, tmp_path):
-    (section,), warnings = sections_of(written(tmp_path, small))
+    (section,), warnings = documents_of(written(tmp_path, small))
     assert warnings == []
     assert (section.name, section.title) == (f"{STUDY.name}-smoke", f"{STUDY.title}, smoke scale")
 
@@ -242,7 +241,7 @@ def test_a_folder_without_trained_models_is_a_report(small, tmp_path):
 def test_a_folder_holds_computed_and_trained_studies_side_by_side(small, tmp_path):
     made = fabricated.study_sweep(STUDIES["rank-figure-d"])
     fabricated.write(tmp_path, fabricated.finished(made), {"headcount reproduce rank-figure-d": made})
-    assert len(sections_of(written(tmp_path, {}))[0]) == 1, "an empty file of pieces is no section"
-    sections, warnings = sections_of(written(written(tmp_path, small), published_ends(), Scale.PAPER))
+    assert len(documents_of(written(tmp_path, {}))[0]) == 1, "an empty file of pieces is no section"
+    sections, warnings = documents_of(written(written(tmp_path, small), published_ends(), Scale.PAPER))
     assert [each.name for each in sections] == ["rank-figure-d", f"{STUDY.name}-smoke", f"{STUDY.name}-paper"]
     assert warnings == []

@@ -7,7 +7,7 @@ import pytest
 from headcount.errors import StoreError
 from headcount.papers.base import Scale
 from headcount.papers.registry import REAL_DATA, STUDIES
-from headcount.report.reading import sections_of, what_was_lost
+from headcount.report.reading import documents_of, what_was_lost
 from headcount.store import Outcome
 
 from ..helpers import fabricated
@@ -18,7 +18,7 @@ OWN = "headcount measure own"
 
 
 def names(root) -> list[str]:
-    return [section.name for section in sections_of(root)[0]]
+    return [section.name for section in documents_of(root)[0]]
 
 
 @pytest.mark.parametrize("name", [name for name, study in STUDIES.items() if not study.reads])
@@ -27,7 +27,7 @@ def test_a_study_is_known_by_its_experiment(tmp_path, name):
         made = fabricated.study_sweep(STUDIES[name], scale)
         root = fabricated.write(tmp_path / scale, fabricated.finished(made)[:1], {"any words": made})
         readers = {"table2": ["table2", "figure2e", "figure3"]}.get(name, [name])
-        sections, warnings = sections_of(root)
+        sections, warnings = documents_of(root)
         assert [section.name for section in sections] == readers
         assert sections[0].title == f"{STUDIES[name].title}, {scale} scale"
         assert warnings == []
@@ -40,7 +40,7 @@ def test_a_study_is_known_by_its_experiment(tmp_path, name):
 def test_a_study_of_real_data_is_known_without_the_data(tmp_path, name):
     made = fabricated.study_sweep(REAL_DATA[name])
     records = fabricated.graded(made, lambda _: metrics(0.5))
-    (section,), warnings = sections_of(fabricated.write(tmp_path, records, {"reproduce": made}))
+    (section,), warnings = documents_of(fabricated.write(tmp_path, records, {"reproduce": made}))
     assert (section.name, section.provenance.missing, warnings) == (name, 0, [])
 
 
@@ -51,7 +51,7 @@ def test_a_folder_where_nothing_finished_says_why(tmp_path, outcome, study):
     records = fabricated.lost(made.cells[:1], outcome)
     records += fabricated.lost(made.cells[1:], outcome, "the reason\nin two lines")
     fabricated.write(tmp_path, records, {"any command": made})
-    sections, (warning,) = sections_of(tmp_path)
+    sections, (warning,) = documents_of(tmp_path)
     assert sections == []
     assert "the reason" in warning
     assert "\n" not in warning
@@ -60,11 +60,11 @@ def test_a_folder_where_nothing_finished_says_why(tmp_path, outcome, study):
 
 def test_a_folder_where_nothing_has_begun_says_how_to_go_on(tmp_path):
     with pytest.raises(StoreError):
-        sections_of(tmp_path / "nowhere")
+        documents_of(tmp_path / "nowhere")
     for number, begun in enumerate(
         ({}, {OWN: fabricated.sweep()}, {TABLE2: fabricated.study_sweep(STUDIES["table2"])})
     ):
-        sections, (warning,) = sections_of(fabricated.write(tmp_path / str(number), [], begun))
+        sections, (warning,) = documents_of(fabricated.write(tmp_path / str(number), [], begun))
         assert sections == []
         assert next(iter(begun), "headcount measure") in warning
 
@@ -72,7 +72,7 @@ def test_a_folder_where_nothing_has_begun_says_how_to_go_on(tmp_path):
 def test_every_study_of_a_folder_has_a_section_with_its_own_provenance(tmp_path):
     begun = {f"headcount reproduce {name}": fabricated.study_sweep(STUDIES[name]) for name in ("table2", "table5")}
     records = [record for made in begun.values() for record in fabricated.finished(made)]
-    sections, warnings = sections_of(fabricated.write(tmp_path, records, begun))
+    sections, warnings = documents_of(fabricated.write(tmp_path, records, begun))
     assert [section.name for section in sections] == ["table2", "figure2e", "figure3", "table5"]
     assert warnings == []
     for section in sections:
@@ -84,14 +84,14 @@ def test_every_study_of_a_folder_has_a_section_with_its_own_provenance(tmp_path)
 def test_two_scales_of_a_study_are_two_sections(tmp_path):
     begun = {scale: fabricated.study_sweep(STUDIES["table5"], scale) for scale in (Scale.SMOKE, Scale.LAPTOP)}
     records = [record for made in begun.values() for record in fabricated.finished(made)]
-    sections, _ = sections_of(fabricated.write(tmp_path, records, begun))
+    sections, _ = documents_of(fabricated.write(tmp_path, records, begun))
     assert len({section.name for section in sections}) == len({section.title for section in sections}) == 2
 
 
 def test_cells_of_a_study_may_be_run_without_a_scale_and_under_its_first_name(tmp_path):
     made = fabricated.study_sweep(STUDIES["converged"])
     made = replace(made, experiment=replace(made.experiment, study="variants", scale=""))
-    (section,), _ = sections_of(fabricated.write(tmp_path, fabricated.finished(made), {"python": made}))
+    (section,), _ = documents_of(fabricated.write(tmp_path, fabricated.finished(made), {"python": made}))
     assert section.name == "converged"
     assert section.title == f"{STUDIES['converged'].title}, run from Python"
 
@@ -100,7 +100,7 @@ def test_an_unknown_scale_is_refused(tmp_path):
     made = fabricated.study_sweep(STUDIES["table5"])
     made = replace(made, experiment=replace(made.experiment, scale="huge"))
     with pytest.raises(StoreError, match="huge"):
-        sections_of(fabricated.write(tmp_path, fabricated.finished(made), {"python": made}))
+        documents_of(fabricated.write(tmp_path, fabricated.finished(made), {"python": made}))
 
 
 def test_a_study_that_is_not_known_is_named_beside_those_that_are(tmp_path):
@@ -108,9 +108,9 @@ def test_a_study_that_is_not_known_is_named_beside_those_that_are(tmp_path):
     other = fabricated.study_sweep(STUDIES["table3"])
     other = replace(other, experiment=replace(other.experiment, name="newer-smoke", study="newer"))
     with pytest.raises(StoreError, match="newer-smoke of a study that is not known here, 'newer'"):
-        sections_of(fabricated.write(tmp_path / "alone", fabricated.finished(other), {"python": other}))
+        documents_of(fabricated.write(tmp_path / "alone", fabricated.finished(other), {"python": other}))
     records = [*fabricated.finished(known), *fabricated.finished(other)]
-    sections, (warning,) = sections_of(fabricated.write(tmp_path / "both", records, {"one": known, "other": other}))
+    sections, (warning,) = documents_of(fabricated.write(tmp_path / "both", records, {"one": known, "other": other}))
     assert "table2" in [section.name for section in sections]
     assert "newer-smoke of a study that is not known" in warning
 
@@ -119,7 +119,7 @@ def test_what_has_not_begun_or_came_to_nothing_is_named_beside_what_has(tmp_path
     table2, table5 = (fabricated.study_sweep(STUDIES[name]) for name in ("table2", "table5"))
     broken = fabricated.sweep(task="broken")
     records = fabricated.finished(table5) + fabricated.lost(broken.cells, Outcome.FAILED, "the reason")
-    sections, warnings = sections_of(fabricated.write(tmp_path, records, {"5": table5, "2": table2, "b": broken}))
+    sections, warnings = documents_of(fabricated.write(tmp_path, records, {"5": table5, "2": table2, "b": broken}))
     assert [section.name for section in sections] == ["table5"]
     waiting, failed = warnings
     assert "table2" in waiting
@@ -132,7 +132,7 @@ def test_a_study_and_the_users_experiments_do_not_mix(tmp_path):
     table5, own, other = fabricated.study_sweep(STUDIES["table5"]), fabricated.sweep(), fabricated.sweep(steps=7)
     records = fabricated.finished(table5) + fabricated.finished(own)[:-2] + fabricated.finished(other)[:-1]
     begun = {"five": table5, OWN: own, "again": other}
-    (study, *mine), warnings = sections_of(fabricated.write(tmp_path, records, begun))
+    (study, *mine), warnings = documents_of(fabricated.write(tmp_path, records, begun))
     assert (study.name, study.provenance.missing, study.provenance.commands) == ("table5", 0, ("five",))
     assert [(each.name, each.provenance.missing, each.provenance.commands) for each in mine] == [
         ("own", 2, (OWN,)),
@@ -145,7 +145,7 @@ def test_a_study_and_the_users_experiments_do_not_mix(tmp_path):
 def test_a_command_given_twice_is_shown_once(tmp_path):
     made = fabricated.sweep()
     fabricated.write(tmp_path, fabricated.finished(made), {OWN: made})
-    (section,), _ = sections_of(fabricated.write(tmp_path, [], {OWN: made}))
+    (section,), _ = documents_of(fabricated.write(tmp_path, [], {OWN: made}))
     assert (section.provenance.commands, section.provenance.missing) == ((OWN,), 0)
 
 
@@ -153,7 +153,7 @@ def test_reading_a_folder_changes_nothing_in_it(tmp_path):
     made = fabricated.study_sweep(STUDIES["table5"])
     fabricated.write(tmp_path, fabricated.finished(made), {"five": made})
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    sections_of(tmp_path)
+    documents_of(tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 

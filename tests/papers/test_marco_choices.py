@@ -24,7 +24,7 @@ def printed(at) -> tuple[float, float]:
 
 
 def verdicts(study, accuracies, scale=Scale.LAPTOP, kept=lambda at: True):
-    section = study.section(*graded(study, scale, accuracies, kept), scale)
+    section = study.document(*graded(study, scale, accuracies, kept), scale)
     assert not any("nan" in claim.evidence for claim in section.claims)
     return tuple(claim.verdict for claim in section.claims)
 
@@ -202,7 +202,7 @@ def test_a_curve_that_bends_does_not_foretell():
 def test_two_numbers_of_queries_have_no_curve():
     study, few = marco_queries.STUDY, lambda at: at["queries"] in (700, 1400)
     assert verdicts(study, curve_to(printed), kept=few) == (UNDECIDED,) * 5
-    section = study.section(*graded(study, Scale.LAPTOP, curve_to(printed), few), Scale.LAPTOP)
+    section = study.document(*graded(study, Scale.LAPTOP, curve_to(printed), few), Scale.LAPTOP)
     assert {row[-2] for grid in section.grids for row in grid.rows} == {"-"}
     assert "[" not in section.headline
 

@@ -28,7 +28,7 @@ def section(error, kept=lambda at: True):
     records = [
         record for record, at in zip(fabricated.finished(made, error), made.coordinates(), strict=True) if kept(at)
     ]
-    return STUDY.section(made.experiment, records, Scale.LAPTOP)
+    return STUDY.document(made.experiment, records, Scale.LAPTOP)
 
 
 def verdicts(error, kept=lambda at: True) -> dict[str, Verdict]:
@@ -178,7 +178,7 @@ def test_trained_layers_memorise_as_many_as_are_proved_and_more_with_more_heads(
     with Store.open_for_writing(tmp_path) as store:
         run_sweep(made, store)
         records = list(store.records())
-    judged = STUDY.section(made.experiment, records, Scale.SMOKE).claims
+    judged = STUDY.document(made.experiment, records, Scale.SMOKE).claims
     assert judged[0].verdict is HOLDS
     found = capacities(error_table(made.experiment, records, metric=FITTED_ERROR))
     assert {(each.heads, each.rank, each.length) for each in found} == set(STUDY.efforts[Scale.SMOKE].shapes())

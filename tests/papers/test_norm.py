@@ -17,7 +17,7 @@ def verdicts(error, kept=lambda at: True) -> tuple[Verdict, ...]:
     records = [
         record for record, at in zip(fabricated.finished(made, error), made.coordinates(), strict=True) if kept(at)
     ]
-    return tuple(claim.verdict for claim in STUDY.section(made.experiment, records, Scale.LAPTOP).claims)
+    return tuple(claim.verdict for claim in STUDY.document(made.experiment, records, Scale.LAPTOP).claims)
 
 
 def stepped(**needed: int):

@@ -1,16 +1,14 @@
 """Each rule applied to the numbers that the papers print: the verdicts, whatever they are, are shown beside ours."""
 
-import io
-
 import pytest
-from rich.console import Console
 
 from headcount.answer.claim import STRICTER, ClaimResult, Verdict, judged
 from headcount.papers.published import one_seed, published_table
 from headcount.papers.registry import CLOSED_FORM, REAL_DATA, STUDIES, published_claims
+from headcount.report.experiment import study_document
 from headcount.report.render.html import page
-from headcount.report.render.terminal import section_view
-from headcount.report.section import Section
+
+from ..helpers.documents import printed
 
 PINNED = {
     "table2": "UHHH",
@@ -78,11 +76,11 @@ def test_both_verdicts_are_in_the_terminal_the_page_and_the_json():
     claim = ClaimResult("It is so.", Verdict.HOLDS, "seen").with_published(
         ClaimResult("It is so.", Verdict.DIFFERS, "printed")
     )
-    section = Section(name="n", title="t", asks="a", headline="h", claims=(claim, ClaimResult("b", Verdict.HOLDS, "c")))
-    console = Console(width=100, file=io.StringIO())
-    console.print(section_view(section))
-    assert "holds (published numbers: differs)  It is so." in console.file.getvalue()
-    assert console.file.getvalue().count("published numbers:") == 2
+    claims = (claim, ClaimResult("b", Verdict.HOLDS, "c"))
+    section = study_document(name="n", title="t", question="a", headline="h", claims=claims)
+    text = printed(section, width=100)
+    assert "holds (published numbers: differs)  It is so." in text
+    assert text.count("published numbers:") == 2
     written = page([section], folder="results")
     assert '<span class="chip differs">' in written
     assert written.count("published numbers: differs") == 1

@@ -137,7 +137,7 @@ def verdicts(section) -> dict[str, Verdict]:
 def test_the_claims_hold_of_the_published_numbers_of_cifar():
     experiment, records = as_published(cifar.STUDY)
     assert len(records) == 12 * 5 * 5, "the tables have a number for every cell"
-    section = cifar.STUDY.section(experiment, records, Scale.PAPER)
+    section = cifar.STUDY.document(experiment, records, Scale.PAPER)
     judged = verdicts(section)
     (turned,) = [statement for statement in judged if "reversal" in statement]
     # Of the printed means, which are rounded, 12 and 14 heads have no reversal at all.
@@ -152,7 +152,7 @@ def test_the_claims_hold_of_the_published_numbers_of_cifar():
 
 
 def test_the_claims_hold_of_the_published_numbers_of_marco():
-    section = marco.STUDY.section(*as_published(marco.STUDY), Scale.PAPER)
+    section = marco.STUDY.document(*as_published(marco.STUDY), Scale.PAPER)
     assert set(verdicts(section).values()) == {HOLDS}
     assert len(section.claims) == 2 * 7, "in both layouts"
     statements = {claim.statement.split(":")[0] for claim in section.claims}
@@ -163,7 +163,7 @@ def test_the_claims_hold_of_the_published_numbers_of_marco():
 @pytest.mark.parametrize("scale", [Scale.SMOKE, Scale.LAPTOP])
 def test_nearness_is_judged_at_paper_scale_alone(study, scale):
     for right in (1.0, 0.0):
-        section = study.section(*graded(study, scale, lambda at, right=right: (right, right)), scale)
+        section = study.document(*graded(study, scale, lambda at, right=right: (right, right)), scale)
         near = [claim for claim in section.claims if "of the published one" in claim.statement]
         assert len(near) == (4 if study is marco.STUDY else 2)
         assert {claim.verdict for claim in near} == {UNDECIDED}
@@ -176,7 +176,7 @@ def test_its_section_has_grids_charts_and_notes(study, scale):
         share = min(1.0, 0.3 + 0.06 * at["heads"] - at["length"] / 8192)
         return share, share / 2, share
 
-    section = study.section(*graded(study, scale, learned), scale)
+    section = study.document(*graded(study, scale, learned), scale)
     assert any(note.startswith(f"At {scale} scale") for note in section.notes) == (scale is not Scale.PAPER)
     assert any("Not published" in note for note in section.notes)
     names = [chart.name for chart in section.charts]
@@ -191,7 +191,7 @@ def test_its_section_has_grids_charts_and_notes(study, scale):
 
 def test_grids_have_ours_and_the_published_number_in_parentheses():
     records = graded(cifar.STUDY, Scale.SMOKE, lambda at: (0.5, 0.25, 0.75))
-    training, validation = cifar.STUDY.section(*records, Scale.SMOKE).grids
+    training, validation = cifar.STUDY.document(*records, Scale.SMOKE).grids
     assert training.columns == validation.columns == ("", "T = 65", "T = 145")
     assert training.rows == (
         ("1 head", "50.0 / 75.0 (47.8)", "50.0 / 75.0 (43.7)"),
@@ -207,17 +207,17 @@ def test_grids_have_ours_and_the_published_number_in_parentheses():
 def test_a_section_says_what_its_models_have_in_place_of_the_scale_s_own(study):
     changed = study.changed(Scale.SMOKE, precision="bfloat16")
     records = planned(changed, Scale.SMOKE)
-    section = study.section(*records, Scale.SMOKE)
+    section = study.document(*records, Scale.SMOKE)
     assert section.title == f"{study.title}, products in bfloat16"
     assert section.notes[0].startswith("Changed from the smoke scale")
-    assert changed.section(*records, Scale.SMOKE).title == study.title
+    assert changed.document(*records, Scale.SMOKE).title == study.title
 
 
 def test_other_epochs_are_said_and_counted_in_steps():
     changed = cifar.STUDY.changed(Scale.SMOKE, epochs=2)
     experiment, records = planned(changed, Scale.SMOKE)
     assert {record.cell.train.steps for record in records} == {2 * 1000 // 32}
-    assert cifar.STUDY.section(experiment, records, Scale.SMOKE).title == f"{cifar.STUDY.title}, 62 steps of 32"
+    assert cifar.STUDY.document(experiment, records, Scale.SMOKE).title == f"{cifar.STUDY.title}, 62 steps of 32"
 
 
 @pytest.mark.parametrize("study", [cifar.STUDY, cifar_places.STUDY], ids=lambda study: study.name)
@@ -225,7 +225,7 @@ def test_beside_other_patches_stand_no_published_numbers(study):
     """T = 65 of patches of 8 pixels is a frame of 64 of them, of the tables one of 32."""
     experiment, records = planned(study, Scale.PAPER)
     experiment = replace(experiment, settings={**experiment.settings, "task": {"patch": 8}})
-    section = study.section(experiment, records, Scale.PAPER)
+    section = study.document(experiment, records, Scale.PAPER)
     assert section.title == f"{study.title}, patches of 8 pixels"
     assert not any("(" in text for grid in section.grids for row in (grid.title, *grid.rows) for text in row)
     assert "published" not in {series.kind for chart in section.charts for series in chart.series}
@@ -235,7 +235,7 @@ def test_beside_other_patches_stand_no_published_numbers(study):
 
 def test_heads_without_a_published_number_stand_alone():
     some = graded(marco.STUDY, Scale.PAPER, lambda at: (0.5, 0.25), lambda at: at["heads"] in (8, 10))
-    section = marco.STUDY.section(*some, Scale.PAPER)
+    section = marco.STUDY.document(*some, Scale.PAPER)
     grids = {grid.title.split(",")[0]: {row[0]: row[1] for row in grid.rows} for grid in section.grids}
     assert len(section.grids) == 6
     for layout in passages.LAYOUTS:
@@ -256,7 +256,7 @@ PARTS = {
 @every_study
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_of_the_paper_scale_has_a_section(study, part):
-    section = study.section(*graded(study, Scale.PAPER, lambda at: (0.9, 0.4), PARTS[part]), Scale.PAPER)
+    section = study.document(*graded(study, Scale.PAPER, lambda at: (0.9, 0.4), PARTS[part]), Scale.PAPER)
     assert "nan" not in section.headline
     assert "nan" not in " ".join(claim.evidence for claim in section.claims)
     cells = [cell for grid in section.grids for row in grid.rows for cell in row[1:]]

@@ -42,7 +42,7 @@ quick_to_fail = settings(
 def section_of(name, records, made=None, scale=Scale.SMOKE):
     """A study's section of some records of its experiment, checked for what every section has."""
     study = STUDIES[name]
-    section = study.section((made or fabricated.study_sweep(study, scale)).experiment, records, scale)
+    section = study.document((made or fabricated.study_sweep(study, scale)).experiment, records, scale)
     assert len(section.claims) == CLAIMS[name]
     assert all(claim.statement.endswith(".") and claim.evidence for claim in section.claims)
     assert section.headline

@@ -44,7 +44,7 @@ def of_shared_keys(narrow, kept=lambda at: True):
     records = [
         record for record, at in zip(fabricated.finished(made, error), made.coordinates(), strict=True) if kept(at)
     ]
-    section = STUDY.section(made.experiment, records, Scale.LAPTOP)
+    section = STUDY.document(made.experiment, records, Scale.LAPTOP)
     return [claim.verdict for claim in section.claims]
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from headcount.pretrained.layers.find import attention_layers
 from headcount.pretrained.layers.weights import HeadWeights
-from headcount.pretrained.sharing.grouping import repeated
 from headcount.pretrained.storing.plan import Plan, pruned_plan
 
 
@@ -48,7 +47,7 @@ def grouped(model: Any) -> Plan:
         )
         for weights in original
     )
-    masked = tuple(repeated(weights, original[0].key_heads) for weights in small)
+    masked = tuple(weights.repeated(original[0].key_heads) for weights in small)
     return Plan(kind="group", layers=small, words="one key head", masked=masked)
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file
 
 from headcount.pretrained.loading.load import load_model
-from headcount.pretrained.storing.checking import check_folder, probe_inputs, probe_outputs, probe_tensors
+from headcount.pretrained.storing.checking import check_folder, probe_inputs, probe_outputs
 from headcount.pretrained.storing.writing import write_folder
 from tests.helpers.commands import a_sentence, headcount, strict_json
 from tests.helpers.fabricated_inspection import facts, write_inspection
@@ -89,6 +89,6 @@ def test_verify_says_what_a_folder_is_that_it_cannot_check(written, tmp_path):
 def test_every_family_takes_its_probe_inputs(family):
     inputs = probe_inputs(tiny_config(family))
     assert json.loads(json.dumps(inputs)) == inputs
-    outputs = probe_outputs(tiny_model(family), probe_tensors(inputs))
+    outputs = probe_outputs(tiny_model(family), inputs)
     assert np.isfinite(outputs).all()
     assert np.ptp(outputs.reshape(2, -1), axis=0).max() > 0

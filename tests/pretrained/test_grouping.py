@@ -8,16 +8,18 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.keys import named_generator
-from headcount.pretrained.layers.rotary import Rotary
+from headcount.pretrained.layers.weights import Rotary
 from headcount.pretrained.sharing import grouping
-from headcount.pretrained.sharing.grouping import Layer, choose_groups, group, group_model, mean_pool, repeated
-from headcount.pretrained.sharing.shared import REACH, mean_rotation, share_keys
+from headcount.pretrained.sharing.grouping import choose_groups, group_layer, group_model
+from headcount.pretrained.sharing.moments import REACH, LayerMoments, mean_rotation
+from headcount.pretrained.sharing.shared import share_keys
 from tests.helpers.textbook_attention import attend, rotated
 from tests.pretrained.drawn_layers import drawn, statistics_of
 
 LENGTH = 5
 ROTARY = Rotary(dims=4)
 FREQUENCIES = np.array([1.0, 0.3])
+COPIES = ((0, 3, 4), (1, 2, 5))
 
 
 def attended(weights, x, rotary=None):
@@ -64,19 +66,21 @@ def _commuting(generator, rotary):
 @pytest.mark.parametrize("rotary", [None, ROTARY, Rotary(dims=4, interleaved=True)], ids=["free", "halves", "pairs"])
 def test_hidden_copies_are_found_and_nothing_is_lost(rotary, biased):
     weights, x, statistics = hidden_copies(rotary, biased)
-    assert choose_groups(Layer(weights, statistics, rotary, False), 2) == ((0, 3, 4), (1, 2, 5))
-    small = group(weights, 2, statistics, rotary)
+    layer = LayerMoments(weights, statistics, rotary)
+    assert choose_groups(layer, 2) == COPIES
+    small = group_layer(layer, COPIES)
     assert (small.key_heads, small.heads) == (2, 6)
-    for shape in (small, repeated(small, 6)):
+    for shape in (small, small.repeated(6)):
         np.testing.assert_allclose(attended(shape, x, rotary), attended(weights, x, rotary), atol=2e-4)
-    assert np.abs(attended(mean_pool(weights, 2), x, rotary) - attended(weights, x, rotary)).max() > 0.01
+    strangers = group_layer(layer, ((0, 1, 2), (3, 4, 5)))
+    assert np.abs(attended(strangers, x, rotary) - attended(weights, x, rotary)).max() > 0.01
 
 
 def test_grouped_layers_are_grouped_further():
     weights, x, _, _ = drawn(heads=6, key_heads=3)
     weights = replace(weights, key=weights.key[[0, 0, 0]], value=weights.value[[1, 1, 1]])
     statistics = statistics_of(weights, x, np.repeat(np.einsum("hvw,tw->thv", weights.value, x), 2, axis=1))
-    small = group(weights, 1, statistics, ROTARY, frequencies=FREQUENCIES)
+    small = group_layer(LayerMoments(weights, statistics, ROTARY, frequencies=FREQUENCIES), ((0, 1, 2),))
     np.testing.assert_allclose(attended(small, x, ROTARY), attended(weights, x, ROTARY), atol=2e-4)
 
 
@@ -98,30 +102,30 @@ def test_the_mean_over_distances_is_that_of_sampled_rotations(frequencies):
         total += share * turn @ matrix @ turn.T
         backwards += share * turn.T @ matrix @ turn
         weight += share
-    np.testing.assert_allclose(rotation.of(matrix), total / weight, atol=1e-12)
-    np.testing.assert_allclose(rotation.of(matrix, backwards=True), backwards / weight, atol=1e-12)
+    np.testing.assert_allclose(rotation.averaged(matrix), total / weight, atol=1e-12)
+    np.testing.assert_allclose(rotation.averaged(matrix, backwards=True), backwards / weight, atol=1e-12)
 
 
 def test_fitting_in_turns_loses_less_than_its_start(monkeypatch):
     weights, _, _, statistics = drawn(heads=4, key_heads=4, head_dim=4)
-    layer = Layer(weights, statistics, ROTARY, False)
+    layer = LayerMoments(weights, statistics, ROTARY, frequencies=FREQUENCIES)
     lost = {}
     for turns in (0, 1, 10):
         monkeypatch.setattr("headcount.pretrained.sharing.shared.TURNS", turns)
-        lost[turns] = share_keys(layer.keys, layer.queries, layer.inputs, ROTARY, FREQUENCIES).lost
+        lost[turns] = share_keys(layer, [0, 1, 2, 3])[2]
     assert lost[10] < lost[1] < lost[0]
 
 
 def test_normed_keys_are_averaged_and_queries_stay():
     weights, _, _, statistics = drawn(heads=4, key_heads=4)
-    small = group(weights, 1, statistics, ROTARY, normed=True)
+    small = group_layer(LayerMoments(weights, statistics, ROTARY, normed=True), ((0, 1, 2, 3),))
     np.testing.assert_array_equal(small.query, weights.query)
 
 
 def test_many_heads_are_grouped_by_swaps(monkeypatch):
     weights, _, statistics = hidden_copies(ROTARY)
     monkeypatch.setattr(grouping, "ALL_PARTITIONS", 3)
-    assert choose_groups(Layer(weights, statistics, ROTARY, False), 2) == ((0, 3, 4), (1, 2, 5))
+    assert choose_groups(LayerMoments(weights, statistics, ROTARY), 2) == COPIES
 
 
 def test_every_layer_is_fitted_on_top_of_those_before_it():
@@ -135,7 +139,7 @@ def test_every_layer_is_fitted_on_top_of_those_before_it():
         layer_statistics=lambda index: statistics,
     )
     layers = group_model(evaluation, 2)
-    assert [layer.key_heads for layer in layers] == [2, 2]
+    assert [(layer.small.key_heads, layer.masked.key_heads) for layer in layers] == [(2, 4), (2, 4)]
     assert settled == [set(), {0}, {0}, {0, 1}, set()]
 
 
@@ -143,4 +147,4 @@ def test_every_layer_is_fitted_on_top_of_those_before_it():
 def test_unequal_groups_are_refused(key_heads):
     weights, _, _, statistics = drawn(heads=6, key_heads=6)
     with pytest.raises(InputError, match=str(key_heads)):
-        group(weights, key_heads, statistics)
+        choose_groups(LayerMoments(weights, statistics), key_heads)

@@ -6,8 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.pretrained.removal.importance import importance, output_norms
-from headcount.pretrained.removal.peers import ascending, losses_along, peer_orders, random_order
+from headcount.pretrained.removal.importance import (
+    ascending,
+    layer_importance,
+    output_norms,
+    peer_orders,
+    random_order,
+)
+from headcount.pretrained.removal.refit import losses_along
 
 from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of
 
@@ -24,21 +30,21 @@ def test_output_norms_are_those_of_the_samples(seed):
 
 def test_leave_one_out_compares_the_same_examples():
     evaluation = LayeredEvaluation(np.random.default_rng(0))
-    layers = importance(evaluation)
+    statistics = evaluation.statistics()
+    layer = layer_importance(evaluation, 1, statistics[1])
     rise = evaluation.losses({1: evaluation.original[1].without([2])}, part="calibration")
-    np.testing.assert_allclose(layers[1].leave_one_out[2], rise.mean())
-    np.testing.assert_allclose(layers[1].leave_one_out_error[2], rise.std(ddof=1) / 2)
-    assert layers[0].gradient is None
-    assert importance(evaluation, leave_one_out=False)[0].leave_one_out is None
+    np.testing.assert_allclose(layer["leave_one_out"][2], rise.mean())
+    np.testing.assert_allclose(layer["leave_one_out_error"][2], rise.std(ddof=1) / 2)
+    assert set(layer_importance(evaluation, 1, statistics[1], leave_one_out=False)) == {"magnitude", "output_norm"}
 
 
 def test_gradients_give_the_mean_size_and_the_mean_square():
     evaluation = LayeredEvaluation(np.random.default_rng(0))
     gradients = np.random.default_rng(1).normal(size=(6, 4))
-    statistics = [replace(one, gradients=gradients) for one in evaluation.statistics()]
-    layer = importance(evaluation, statistics=statistics, leave_one_out=False)[0]
-    np.testing.assert_allclose(layer.gradient, np.abs(gradients).mean(axis=0))
-    np.testing.assert_allclose(layer.fisher, (gradients**2).mean(axis=0))
+    statistics = replace(evaluation.layer_statistics(0), gradients=gradients)
+    layer = layer_importance(evaluation, 0, statistics, leave_one_out=False)
+    np.testing.assert_allclose(layer["gradient"], np.abs(gradients).mean(axis=0))
+    np.testing.assert_allclose(layer["fisher"], (gradients**2).mean(axis=0))
 
 
 def test_orders_hold_every_head_once_and_start_with_the_least():
@@ -46,7 +52,7 @@ def test_orders_hold_every_head_once_and_start_with_the_least():
     assert ascending([np.array([3.0, 4.0]), np.array([0.1, 0.0])], per_layer=True)[0] == (1, 1)
     assert sorted(random_order([2, 3], 0)) == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
     evaluation = LayeredEvaluation(np.random.default_rng(0))
-    orders = peer_orders(importance(evaluation))
+    orders = peer_orders([layer_importance(evaluation, i, one) for i, one in enumerate(evaluation.statistics())])
     assert "leave-one-out" in orders
     assert "Fisher" not in orders
     assert all(len(set(order)) == 12 for order in orders.values())

@@ -4,20 +4,20 @@ import csv
 import io
 
 import pytest
-from rich.console import Console
 
 import headcount as hc
 from headcount.errors import StoreError
 from headcount.pretrained.inspection.model import read_trained_model
-from headcount.pretrained.inspection.page import trained_model_section
+from headcount.pretrained.inspection.page import trained_model_document
 from headcount.report.chart import Chart, HeatMap
-from headcount.report.reading import sections_of
+from headcount.report.document import Steps
+from headcount.report.reading import documents_of
 from headcount.report.render.html import page
-from headcount.report.render.terminal import section_view
 from headcount.serve.folder import Folder
 from headcount.store import Experiment, Store
 
 from ..helpers.commands import a_sentence, headcount, strict_json
+from ..helpers.documents import printed
 from ..helpers.fabricated_inspection import COMMAND, facts, killed_after, write_inspection
 from ..report.laws import check_page
 
@@ -26,7 +26,7 @@ SHAPES = [(6, 6), (12, 12), (30, 9)]
 
 def a_section(made, **options):
     experiment = Experiment(name="tiny", question="What can go?", task="tiny", axes=(), places={}, study="inspect")
-    section = trained_model_section(experiment, made, **options)
+    section = trained_model_document(experiment, made, **options)
     assert section is not None
     return section
 
@@ -68,11 +68,10 @@ def test_the_page_is_sound_and_says_what_is_missing_first():
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_a_terminal_of_any_width_has_every_layer(width):
-    out = io.StringIO()
-    Console(file=out, width=width).print(section_view(a_section(facts(layers=12, heads=12, examples=8), folder="dir")))
-    lines = out.getvalue().splitlines()
+    text = printed(a_section(facts(layers=12, heads=12, examples=8), folder="dir"), width=width)
+    lines = text.splitlines()
     assert max(len(line.rstrip()) for line in lines) <= max(width, 60)  # a word is never broken
-    assert "headcount report dir --open" in " ".join(out.getvalue().split())
+    assert "headcount report dir --open" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("verb", ["status", "show", "report", "export"])
@@ -138,7 +137,7 @@ def test_a_folder_may_hold_inspections_of_several_models(tmp_path):
     write_inspection(tmp_path, facts(layers=1, heads=2), name="one")
     with Store.open_for_writing(tmp_path) as store:
         store.begin(Experiment(name="two", question="", task="two", axes=(), places={}, study="inspect"), "")
-    sections, warnings = sections_of(tmp_path)
+    sections, warnings = documents_of(tmp_path)
     assert [section.name for section in sections] == ["one"]
     assert len(warnings) == 1
 
@@ -153,7 +152,7 @@ def test_a_page_has_no_empty_column_and_says_what_quick_omits():
     section = a_section(made, command=f"{COMMAND} --effort quick")
     assert "cache bytes/token" not in {column for grid in section.grids for column in grid.columns}
     assert all(len(row) == len(grid.columns) for grid in section.grids for row in grid.rows)
-    assert f"{COMMAND} --effort normal" in [step.command for step in section.next_steps]
+    assert f"{COMMAND} --effort normal" in [step.command for block in section.blocks_of(Steps) for step in block.steps]
     assert "effort quick" in section.grids[0].title
 
 

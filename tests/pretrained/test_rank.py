@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.keys import named_generator
-from headcount.pretrained.layers.rotary import Rotary
+from headcount.pretrained.layers.weights import Rotary
 from headcount.pretrained.rank.low_rank import low_rank_scores, low_rank_values, rank_curve
-from headcount.pretrained.sharing.shared import REACH
+from headcount.pretrained.sharing.moments import REACH, LayerMoments
 from tests.pretrained.drawn_layers import drawn
 
 ROTARY = Rotary(dims=4)
@@ -48,7 +48,7 @@ def score_error(weights, changed, x):
 @given(st.integers(0, 2**31), st.integers(1, 3))
 def test_no_projection_of_values_beats_the_closed_form(seed, rank):
     weights, _, outputs, statistics = drawn(seed)
-    best = value_error(weights, low_rank_values(weights, statistics, rank), outputs)
+    best = value_error(weights, low_rank_values(LayerMoments(weights, statistics), rank), outputs)
     generator = named_generator(seed, "others")
     for _ in range(5):
         onto = np.linalg.qr(generator.normal(size=(weights.width, rank)))[0]
@@ -60,7 +60,7 @@ def test_no_projection_of_values_beats_the_closed_form(seed, rank):
 @given(st.integers(0, 2**31), st.integers(1, 3), st.booleans())
 def test_no_map_of_keys_beats_the_closed_form(seed, rank, biased):
     weights, x, _, statistics = drawn(seed, biased=biased)
-    low = low_rank_scores(weights, statistics, rank)
+    low = low_rank_scores(LayerMoments(weights, statistics), rank)
     assert max(np.linalg.matrix_rank(key) for key in low.key) <= rank
     best = score_error(weights, low, x)
     generator = named_generator(seed, "others")
@@ -77,7 +77,7 @@ def test_no_map_of_keys_beats_the_closed_form(seed, rank, biased):
 @pytest.mark.parametrize("biased", [False, True])
 def test_the_mean_output_stays_where_a_bias_is_stored(biased):
     weights, _, outputs, statistics = drawn(biased=biased)
-    low = low_rank_values(weights, statistics, 1)
+    low = low_rank_values(LayerMoments(weights, statistics), 1)
     change = np.einsum("thv,ohv->o", outputs, low.output - weights.output) / len(outputs)
     if biased:
         np.testing.assert_allclose(change + low.output_bias, weights.output_bias, atol=1e-10)
@@ -88,8 +88,9 @@ def test_the_mean_output_stays_where_a_bias_is_stored(biased):
 @pytest.mark.parametrize("rotary", [None, ROTARY])
 def test_full_rank_changes_nothing(rotary):
     weights, _, _, statistics = drawn()
-    assert low_rank_values(weights, statistics, 4) is weights
-    assert low_rank_scores(weights, statistics, 4, rotary) is weights
+    layer = LayerMoments(weights, statistics, rotary)
+    assert low_rank_values(layer, 4) is weights
+    assert low_rank_scores(layer, 4) is weights
 
 
 def rotary_error(weights, changed, x):
@@ -116,7 +117,7 @@ def test_without_frequencies_the_pair_with_most_energy_stays(interleaved):
     weights, x, _, statistics = drawn(heads=2)
     rotary = Rotary(dims=4, interleaved=interleaved)
     pairs = [(0, 1), (2, 3)] if interleaved else [(0, 2), (1, 3)]
-    low = low_rank_scores(weights, statistics, 2, rotary)
+    low = low_rank_scores(LayerMoments(weights, statistics, rotary), 2)
     for head in range(2):
         queries, keys = (np.mean((maps[head] @ x.T) ** 2, axis=1) for maps in (weights.query, weights.key))
         energies = [queries[list(pair)].sum() * keys[list(pair)].sum() for pair in pairs]
@@ -130,14 +131,14 @@ def test_without_frequencies_the_pair_with_most_energy_stays(interleaved):
 
 def test_known_frequencies_lose_less_than_dropped_pairs():
     weights, x, _, statistics = drawn(heads=2)
-    fitted = low_rank_scores(weights, statistics, 2, ROTARY, frequencies=FREQUENCIES)
+    fitted = low_rank_scores(LayerMoments(weights, statistics, ROTARY, frequencies=FREQUENCIES), 2)
     dropped = [replace(weights, key=weights.key * np.isin(np.arange(4), pair)[:, None]) for pair in ((0, 2), (1, 3))]
     assert rotary_error(weights, fitted, x) < min(rotary_error(weights, other, x) for other in dropped)
 
 
 def test_normed_keys_only_lose_rows():
     weights, _, _, statistics = drawn()
-    low = low_rank_scores(weights, statistics, 2, ROTARY, normed=True)
+    low = low_rank_scores(LayerMoments(weights, statistics, ROTARY, normed=True), 2)
     assert np.array_equal(low.query, weights.query)
     for before, after in zip(weights.key, low.key, strict=True):
         changed = np.flatnonzero(np.any(before != after, axis=1))

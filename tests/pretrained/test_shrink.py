@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.pretrained.layers.rotary import Rotary
-from headcount.pretrained.rank.shrink import full_shape, kept_pairs, shrink_layer
+from headcount.pretrained.layers.weights import Rotary
+from headcount.pretrained.rank.shrink import kept_pairs, shrink_layer
+from headcount.pretrained.sharing.moments import LayerMoments
 from tests.helpers.textbook_attention import attend, rotated
 from tests.pretrained.drawn_layers import drawn
 
@@ -21,26 +22,26 @@ def turned_by(frequencies, interleaved):
 @pytest.mark.parametrize("biased", [False, True])
 def test_without_rotary_positions_the_function_is_that_of_the_low_rank_layer(biased):
     weights, x, _, statistics = drawn(head_dim=6, biased=biased)
-    small = shrink_layer(weights, statistics, 3)
-    assert (small.head_dim, small.value_dim, small.key_heads) == (3, 3, 2)
-    expected = attend(full_shape(weights, statistics, 3), x[:LENGTH])
-    np.testing.assert_allclose(attend(small, x[:LENGTH]), expected, atol=1e-10)
+    layer = shrink_layer(LayerMoments(weights, statistics), 3)
+    assert (layer.small.head_dim, layer.small.value_dim, layer.small.key_heads) == (3, 3, 2)
+    for each in (layer, layer.refitted(statistics, weights.output_bias)):
+        expected = attend(each.masked, x[:LENGTH])
+        np.testing.assert_allclose(attend(each.small, x[:LENGTH]), expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("known", [False, True])
 def test_with_rotary_positions_too_at_the_frequencies_that_stay(interleaved, known):
-    layers = [drawn(seed, head_dim=8, width=12, biased=True) for seed in range(2)]
     rotary, frequencies = Rotary(dims=8, interleaved=interleaved), FREQUENCIES if known else None
-    weights, statistics = [layer[0] for layer in layers], [layer[3] for layer in layers]
-    pairs = kept_pairs(weights, statistics, 4, rotary, frequencies)
+    draws = [drawn(seed, head_dim=8, width=12, biased=True) for seed in range(2)]
+    layers = [LayerMoments(weights, statistics, rotary, frequencies=frequencies) for weights, _, _, statistics in draws]
+    pairs = kept_pairs(layers, 4)
     assert len(pairs) == 2
-    for before, x, _, moments in layers:
-        after = shrink_layer(before, moments, 4, rotary, pairs, frequencies)
+    for layer, (_, x, _, _) in zip(layers, draws, strict=True):
+        after = shrink_layer(layer, 4, pairs)
         turn, turn_small = (turned_by(speeds, interleaved) for speeds in (FREQUENCIES, FREQUENCIES[list(pairs)]))
-        full = full_shape(before, moments, 4, rotary, pairs, frequencies)
-        expected = attend(full, x[:LENGTH], turn_query=turn, turn_key=turn)
-        actual = attend(after, x[:LENGTH], turn_query=turn_small, turn_key=turn_small)
+        expected = attend(after.masked, x[:LENGTH], turn_query=turn, turn_key=turn)
+        actual = attend(after.small, x[:LENGTH], turn_query=turn_small, turn_key=turn_small)
         np.testing.assert_allclose(actual, expected, atol=1e-10)
 
 
@@ -48,7 +49,7 @@ def test_with_rotary_positions_too_at_the_frequencies_that_stay(interleaved, kno
 def test_pairs_that_cannot_be_stored_are_refused(head_dim, rotary):
     weights, _, _, statistics = drawn(head_dim=8)
     with pytest.raises(InputError, match=str(head_dim)):
-        kept_pairs([weights], [statistics], head_dim, rotary)
+        kept_pairs([LayerMoments(weights, statistics, rotary)], head_dim)
 
 
 @pytest.mark.parametrize("kind", ["Llama", "Mistral", "Qwen2"])

@@ -1,13 +1,11 @@
 """The algebra of head weights keeps the function that it says it keeps."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.keys import named_generator
 from headcount.pretrained.layers.weights import HeadWeights
-from tests.helpers.refusals import refused
 from tests.helpers.textbook_attention import attend
 
 LENGTH = 4
@@ -48,7 +46,7 @@ def equal(one, other, x):
 @given(shapes)
 def test_a_key_head_per_head_computes_the_same(shape):
     weights = random_weights(**shape)
-    wide = weights.expanded()
+    wide = weights.repeated(weights.heads)
     assert wide.key_heads == wide.heads == weights.heads
     equal(weights, wide, inputs(weights))
 
@@ -87,23 +85,3 @@ def test_another_output_keeps_the_bias_unless_one_is_given():
     weights = random_weights()
     assert weights.with_output(weights.output).output_bias is weights.output_bias
     assert not weights.with_output(weights.output, np.zeros(5)).output_bias.any()
-
-
-@pytest.mark.parametrize(
-    ("change", "given"),
-    [
-        (lambda weights: weights.kept([]), "none"),
-        (lambda weights: weights.kept([0, 1, 2]), "2, 1"),
-        (lambda weights: weights.kept([0, 4]), "4"),
-        (lambda weights: weights.without([-1]), "-1"),
-    ],
-)
-def test_what_cannot_be_is_refused(change, given):
-    with refused(given):
-        change(random_weights())
-
-
-def test_heads_must_be_a_multiple_of_key_heads():
-    weights = random_weights(key_heads=2, share=1)
-    with refused("3", "2"):
-        HeadWeights(query=np.zeros((3, 3, 5)), key=weights.key, value=weights.value, output=np.zeros((5, 3, 2)))

@@ -21,7 +21,7 @@ from headcount.pretrained.layers.architectures import FAMILIES as KNOWN
 from headcount.pretrained.layers.find import rewritten
 from headcount.pretrained.loading.load import fingerprint_of, load_model, of_module
 from headcount.pretrained.storing import writing
-from headcount.pretrained.storing.checking import check_folder, probe_outputs
+from headcount.pretrained.storing.checking import check_folder, first_output
 from headcount.pretrained.storing.writing import write_folder
 from tests.helpers.commands import contents
 from tests.helpers.refusals import refused
@@ -76,7 +76,7 @@ def test_every_family_is_loaded_by_a_process_without_headcount(tmp_path):
         for kind, plan in plans_of(family, loaded.model).items():
             folder = f"{family}.{kind}"
             with rewritten(loaded.model, dict(enumerate(plan.masked))):
-                wanted = probe_outputs(loaded.model, inputs)
+                wanted = first_output(loaded.model, inputs)
             write_folder(plan, loaded, tmp_path / folder, zeroed=plan.preflight(loaded.model.config).stored == "zeroed")
             np.savez(tmp_path / f"{folder}.npz", wanted=wanted, **{name: each.numpy() for name, each in inputs.items()})
             folders.append(folder)

@@ -11,8 +11,9 @@ import pytest
 from headcount.answer.next_steps import NextStep
 from headcount.papers.base import Scale
 from headcount.papers.registry import STUDIES
+from headcount.report.document import Steps
+from headcount.report.experiment import experiment_document
 from headcount.report.render.html import page
-from headcount.report.section import experiment_section
 from headcount.store import Outcome
 
 from ..helpers.fabricated import finished, lost, study_sweep, sweep
@@ -67,12 +68,13 @@ def a_page() -> str:
     extra = {"heads": attached(length=8, heads=2), "baselines": [
         {"length": 16, "name": name, "label": name, "error": 0.43} for name in ("linear", "neighbours")
     ]}  # fmt: skip
-    own = experiment_section(made.experiment, trained(made), extra)
-    own = replace(own, next_steps=(NextStep("Why", "headcount measure own"), NextStep("So")))
+    own = experiment_document(made.experiment, trained(made), extra)
+    steps = Steps((NextStep("Why", "headcount measure own"), NextStep("So")))
+    own = replace(own, blocks=(*(block for block in own.blocks if not isinstance(block, Steps)), steps))
     study = STUDIES["table2"]
     made = study_sweep(study)
     records = finished(made)[:-1] + lost(made.cells[-1:], Outcome.DIVERGED, "no luck")
-    return page([own, study.section(made.experiment, records, Scale.SMOKE)], folder="results")
+    return page([own, study.document(made.experiment, records, Scale.SMOKE)], folder="results")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium or Chrome is installed")

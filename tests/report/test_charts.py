@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from headcount.answer import ERROR_RATE, NMSE, ErrorTable, answer, error_table
 from headcount.answer.baselines import Baseline
+from headcount.answer.words import decimal
 from headcount.report.chart import SCALE, Chart, HeatMap, Series
 from headcount.report.charts import charts_of, error_chart, heat_map, rank_chart, rank_map
+from headcount.report.experiment import UNITS, experiment_document, study_document
 from headcount.report.render.inline import inlined
-from headcount.report.render.rows import error_rows
-from headcount.report.section import Section, experiment_section
 
+from ..helpers.documents import bests, error_grids
 from ..helpers.fabricated import descent, finished, sharp, sweep
 from ..store.drawn import law
 
@@ -56,38 +57,39 @@ def check_numbers(chart: Chart | HeatMap) -> None:
 @given(st.fixed_dictionaries({}, optional={axis: st.just(values) for axis, values in TRIED.items()}))
 def test_an_experiment_over_any_axes_has_charts_and_rows(axes):
     made = sweep(axes | {"length": (4, 8), "seed": (0, 1)})
-    section = experiment_section(made.experiment, finished(made, lambda at: sharp(at) * (1 + at.get("hidden", 0))))
-    rows = error_rows(section)
-    assert rows is not None
-    assert 1 <= len(section.charts) <= 2
-    for chart in section.charts:
+    document = experiment_document(made.experiment, finished(made, lambda at: sharp(at) * (1 + at.get("hidden", 0))))
+    (grid,), charts = error_grids(document), [each for each in document.charts if "training" not in each.name]
+    assert document.source is not None
+    assert 1 <= len(charts) <= 2
+    for chart in charts:
         check_numbers(chart)
     if "heads" in axes and "rank" in axes:
-        assert (rows.axis, rows.columns) == ("heads", ("rank 1", "rank 8"))
-        assert [chart.name for chart in section.charts] == ["heads-by-rank", "error-against-rank"]
+        assert grid.columns == ("heads", "rank 1", "rank 8")
+        assert [chart.name for chart in charts] == ["heads-by-rank", "error-against-rank"]
         return
     others = [axis for axis in axes if axis != "learning_rate"]
     main = "heads" if "heads" in axes else (others or ["model"])[0]
-    assert (rows.axis, rows.columns) == (main, ("T = 4", "T = 8"))
-    assert [row.value for row in rows.rows] == list(axes.get(main, [1]))
-    best = section.table.reduced("seed")
+    assert grid.columns == (main, "T = 4", "T = 8")
+    assert [row[0] for row in grid.rows] == list(map(str, axes.get(main, [1])))
+    best = document.source.table.reduced("seed")
     for axis in [axis for axis in others if axis != main]:
         best = best.reduced(axis)
-    np.testing.assert_allclose([[cell.best for cell in row.cells] for row in rows.rows], best.errors.reshape(-1, 2))
+    assert bests(grid) == [[decimal(error) for error in row] for row in best.errors.reshape(-1, 2)]
     names = ["error-against-" + main] * (main != "kind") + [f"{main}-by-length"]
-    assert [chart.name for chart in section.charts] == names
+    assert [chart.name for chart in charts] == names
 
 
 def test_an_axis_of_one_value_is_not_what_an_experiment_is_about():
     made = sweep({"heads": (4,), "hidden": (8, 16, 32), "length": (8,), "seed": (0, 1)})
-    section = experiment_section(made.experiment, finished(made))
-    assert [chart.name for chart in section.charts] == ["error-against-hidden"]
+    section = experiment_document(made.experiment, finished(made))
+    assert [chart.name for chart in section.charts] == ["error-against-hidden", "training-error"]
     assert "only one head count" in section.headline
     made = sweep({"heads": (4,), "data_seed": (0, 1, 2), "length": (8,), "seed": (0, 1)})
-    section = experiment_section(made.experiment, finished(made))
-    assert [chart.name for chart in section.charts] == ["error-against-data_seed"]
-    assert [row.value for row in error_rows(section).rows] == [0, 1, 2]
-    assert all(cell.lost == 0 for row in error_rows(section).rows for cell in row.cells)
+    section = experiment_document(made.experiment, finished(made))
+    assert [chart.name for chart in section.charts] == ["error-against-data_seed", "training-error"]
+    (grid,) = error_grids(section)
+    assert [row[0] for row in grid.rows] == ["0", "1", "2"]
+    assert not any("missing" in line for row in grid.rows for entry in row[1:] for line in entry.below)
 
 
 @pytest.mark.parametrize("error", [1e-12, 1e3, 0.0, np.nan])
@@ -107,7 +109,7 @@ def test_no_two_measured_lines_of_a_chart_look_alike():
 
 def test_every_seed_is_a_point_and_the_best_of_all_starts_are_joined():
     made = descent()
-    chart, _ = experiment_section(made.experiment, finished(made)).charts
+    chart, *_ = experiment_document(made.experiment, finished(made)).charts
     assert [(line.name, line.kind, line.place) for line in chart.series] == [
         ("8 tokens", "measured", 0),
         ("8 tokens, descended", "descended", 0),
@@ -181,9 +183,9 @@ def test_a_labelled_experiment_says_that_errors_are_shares_of_wrong_answers():
     table = a_table(metric=ERROR_RATE, error=0.3, heads=(1, 2))
     assert "wrong answers" in error_chart(table, answer(table, resamples=2)).y_label
     assert heat_map(table).unit == "error rate"
-    section = Section(name="s", title="t", asks="a", headline="h", table=table)
-    assert "wrong answers" in error_rows(section).label
-    assert not section.counts_variance
+    document = study_document(name="s", title="t", question="a", headline="h", table=table)
+    assert "wrong answers" in error_grids(document)[0].title
+    assert document.unit == UNITS[False]
 
 
 @law

@@ -4,23 +4,28 @@ from dataclasses import replace
 
 import pytest
 
-from headcount.answer import Interval
-from headcount.report.render.evidence import evidence_rows
-from headcount.report.section import Section, experiment_section
+from headcount.answer import Interval, answer, error_table
+from headcount.report.document import Document, NamedFacts
+from headcount.report.experiment import experiment_document
 
 from ..helpers.fabricated import LINE, descent, finished, sweep
 
 SURE = Interval(4, 4, 4)
 
 
-def a_section(made, records=None, **changes) -> Section:
-    section = experiment_section(made.experiment, records or finished(made))
-    assert section.answer is not None
-    return replace(section, answer=replace(section.answer, notes=(), **changes))
+def a_document(made, records=None, attachments=None, **changes) -> Document:
+    """An own experiment; `changes` of its answer."""
+    records = records or finished(made)
+    found = replace(answer(error_table(made.experiment, records)), notes=(), **changes)
+    return experiment_document(made.experiment, records, attachments or {}, found=found)
 
 
-def evidence(section: Section) -> dict[str, str]:
-    return dict(evidence_rows(section))
+def rows_of(document: Document) -> list[tuple[str, str]]:
+    return [row for block in document.blocks_of(NamedFacts) for row in block.rows]
+
+
+def evidence(document: Document) -> dict[str, str]:
+    return dict(rows_of(document))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +40,7 @@ def evidence(section: Section) -> dict[str, str]:
     ],
 )
 def test_the_widest_of_the_unknowns_is_named_with_what_narrows_it(unknowns, made, said):
-    rows = evidence(a_section(made, unknowns=unknowns))
+    rows = evidence(a_document(made, unknowns=unknowns))
     assert all(words in rows["widest"] for words in said)
     for name, interval in unknowns.items():
         assert f"[{interval.low}, {interval.high}]" in rows[name]
@@ -44,18 +49,19 @@ def test_the_widest_of_the_unknowns_is_named_with_what_narrows_it(unknowns, made
 
 
 def test_thorough_is_not_said_after_thorough():
-    section = a_section(descent(), unknowns={"seeds": Interval(4, 3, 5)})
-    assert "thorough" not in evidence(replace(section, effort={"level": "thorough"}))["widest"]
+    asked = {"effort": {"level": "thorough"}}
+    document = a_document(descent(), attachments=asked, unknowns={"seeds": Interval(4, 3, 5)})
+    assert "thorough" not in evidence(document)["widest"]
 
 
 def test_what_was_not_computed_and_how_data_were_read_is_said():
     made, skipped = sweep(LINE), {"name": "linear", "label": "a linear model", "error": None, "note": "too large"}
     attachments = {"baselines": [skipped | {"length": 16}], "notes": ["y has 3 classes"]}
-    section = experiment_section(made.experiment, finished(made), attachments)
-    assert evidence(section)["not computed"] == "a linear model: too large"
-    assert ("note", "y has 3 classes") in evidence_rows(section)
-    assert section.as_dict()["data_notes"] == ["y has 3 classes"]
-    assert [each["name"] for each in section.as_dict()["baselines"]] == ["constant"]
+    document = experiment_document(made.experiment, finished(made), attachments)
+    assert evidence(document)["not computed"] == "a linear model: too large"
+    assert ("note", "y has 3 classes") in rows_of(document)
+    assert document.as_dict()["data_notes"] == ["y has 3 classes"]
+    assert [each["name"] for each in document.as_dict()["baselines"]] == ["constant"]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,7 @@ def test_what_was_not_computed_and_how_data_were_read_is_said():
     [(0.59, 0.41, ["59%", "41% show no transition"]), (0.6, 0.25, ["60%", "25%", "15%"]), (1.0, 0.0, ["100%"])],
 )
 def test_resamples_without_a_transition_are_counted(support, silent, shares):
-    words = evidence(a_section(sweep(LINE), support=support, silent=silent))["seeds"]
+    words = evidence(a_document(sweep(LINE), support=support, silent=silent))["seeds"]
     assert all(share in words for share in shares)
     assert words.count("%") == len(shares)
 
@@ -71,7 +77,7 @@ def test_resamples_without_a_transition_are_counted(support, silent, shares):
 def test_the_early_estimate_is_the_one_that_was_made_first():
     made = descent()
     records = finished(made)
-    assert "early estimate" not in evidence(a_section(made, records))
+    assert "early estimate" not in evidence(a_document(made, records))
     seen = {1: (2, 30.0), 8: (7, 12.0)}
 
     def early(heads: int) -> dict:
@@ -84,6 +90,6 @@ def test_the_early_estimate_is_the_one_that_was_made_first():
         else each
         for each in records
     ]
-    section = a_section(made, records)
-    assert evidence(section)["early estimate"] == "7 heads after 1,050 of 3,000 steps (12 s)"
-    assert section.as_dict()["early"] == {"heads": 7, "step": 1050, "steps": 3000, "seconds": 12.0}
+    document = a_document(made, records)
+    assert evidence(document)["early estimate"] == "7 heads after 1,050 of 3,000 steps (12 s)"
+    assert document.as_dict()["early"] == {"heads": 7, "step": 1050, "steps": 3000, "seconds": 12.0}

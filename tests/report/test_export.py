@@ -5,7 +5,8 @@ import io
 import json
 
 from headcount.models import ClassTokenSpec, EncoderSpec
-from headcount.report.export import to_csv, to_json, to_summary
+from headcount.report.export import rows as rows_of
+from headcount.report.export import rows_text, summary_csv
 from headcount.store import Cell, Experiment, Outcome, Store, TrainSpec
 
 from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, record, sharp, sweep, write
@@ -18,7 +19,7 @@ MODELS = (
 
 
 def exported(experiments, records) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(to_csv(experiments, records))))
+    return list(csv.DictReader(io.StringIO(rows_text(rows_of(experiments, records), "csv"))))
 
 
 def test_every_row_has_its_experiment_its_coordinates_and_its_numbers():
@@ -68,7 +69,7 @@ def test_equal_results_make_equal_bytes(tmp_path):
         root = write(tmp_path / f"{order}", records[::order], {"a": made, "b": labelled})
         with Store.open_for_reading(root) as store:
             stored = store.experiments(), store.records()
-        texts.append((to_csv(*stored), to_json(*stored)))
+        texts.append(tuple(rows_text(rows_of(*stored), form) for form in ("csv", "json")))
     assert texts[0] == texts[1]
     rows = json.loads(texts[0][1])
     assert {row["message"] for row in rows} == {"", 'a "reason",\nin two lines'}
@@ -82,15 +83,17 @@ def test_equal_results_make_equal_bytes(tmp_path):
 
 def test_timing_is_added_only_when_asked_for():
     made = sweep(LINE)
-    plain, timed = (to_csv([made.experiment], finished(made), timing=timing) for timing in (False, True))
+    plain, timed = (
+        rows_text(rows_of([made.experiment], finished(made), timing=timing), "csv") for timing in (False, True)
+    )
     assert "seconds" not in plain
     assert {row["device"] for row in csv.DictReader(io.StringIO(timed))} == {"a test"}
 
 
 def test_no_records_make_no_rows():
     made = sweep(LINE)
-    assert to_csv([made.experiment], []) == ""
-    assert json.loads(to_json([made.experiment], [])) == []
+    rows = rows_of([made.experiment], [])
+    assert (rows_text(rows, "csv"), json.loads(rows_text(rows, "json"))) == ("", [])
 
 
 def test_kinds_of_models_share_a_table_in_any_order():
@@ -107,7 +110,7 @@ def test_kinds_of_models_share_a_table_in_any_order():
 def test_a_summary_has_a_row_per_place_and_says_where_it_comes_from():
     one, other = sweep(LINE, name="one"), sweep(MAP, name="other")
     records = [*finished(one), *lost(other.cells, Outcome.DIVERGED)]
-    text = to_summary([one.experiment, other.experiment], records, {"one": [("headcount measure one", "")]})
+    text = summary_csv([one.experiment, other.experiment], records, {"one": [("headcount measure one", "")]})
     first, second = text.split("\n\n")
     facts = [line for line in first.splitlines() if line.startswith("# ")]
     assert {"# command: headcount measure one", "# device: a test", "# models: 24 finished of 24"} <= set(facts)
@@ -123,11 +126,11 @@ def test_a_summary_has_a_row_per_place_and_says_where_it_comes_from():
 def test_a_summary_has_the_training_error_at_the_end_where_it_was_measured():
     made = sweep({"heads": (1, 2), "seed": (0, 1, 2)}, name="labels")
     records = graded(made, lambda at: {"error": 0.9, "baseline": 0.9, "fitted_error": 0.1 * at["heads"] + at["seed"]})
-    text = to_summary([made.experiment], records, {})
+    text = summary_csv([made.experiment], records, {})
     rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("# ")))
     assert [row["median"] for row in rows] == ["0.9", "0.9"]
     assert [[row[f"fitted_{name}"] for name in ("minimum", "median", "maximum")] for row in rows] == [
         ["0.1", "1.1", "2.1"],
         ["0.2", "1.2", "2.2"],
     ]
-    assert "fitted_median" not in to_summary([made.experiment], finished(made), {})
+    assert "fitted_median" not in summary_csv([made.experiment], finished(made), {})

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from headcount.answer.words import decimal
 from headcount.errors import InputError
 from headcount.report.chart import Chart, Drop, HeatMap, Level, Line, Series, Span
-from headcount.report.render import FORMATS, save_chart
+from headcount.report.files import FORMATS
+from headcount.report.render import save_chart
 from headcount.report.render.cells import colour_of, contrast, ink_on
 from headcount.report.render.figure import draw
 from headcount.report.render.ink import FONT, GROUND, INK, PAGE_SIZE, QUIET, RULE

@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 
+from headcount.answer.coverage import Coverage
 from headcount.answer.next_steps import NextStep
+from headcount.report.chart import Chart, HeatMap
+from headcount.report.document import Document, Grid, Steps, Text
+from headcount.report.experiment import experiment_document, study_document, with_coverage
+from headcount.report.heads import HeadsRead
 from headcount.report.provenance import provenance
 from headcount.report.render import write_report
 from headcount.report.render.cells import contrast
 from headcount.report.render.html import page, style, summary
-from headcount.report.render.rows import error_rows, other_draws
-from headcount.report.render.words import number
-from headcount.report.section import Grid, Section, experiment_section, with_provenance
 from headcount.store import Outcome, Record, Store
 
 from ..helpers import fabricated
+from ..helpers.documents import bests, error_grids
 from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, sharp, sharp_in_rank, sweep, write
 from .laws import Reader, check_page
 
@@ -26,9 +29,9 @@ NASTY = """<script>alert("1")</script> & 'quotes' <!-- ]]> </section>"""
 STARTED = "2026-01-01T00:00:00"
 
 
-def a_section(made, records, missing: int = 0, command: str = "headcount measure") -> Section:
+def a_section(made, records, missing: int = 0, command: str = "headcount measure") -> Document:
     origin = provenance(records, missing=missing, runs=[(command, STARTED)])
-    return with_provenance(experiment_section(made.experiment, records), origin)
+    return with_coverage(experiment_document(made.experiment, records), Coverage(trained=1, asked=1), origin)
 
 
 def some_lost(axes, gone, outcome: Outcome, message: str, error=sharp):
@@ -66,8 +69,8 @@ KINDS = {
 }
 
 
-def undrawn(section: Section) -> Section:
-    return replace(section, charts=(), curves=None, fit=None)
+def undrawn(section: Document) -> Document:
+    return replace(section, blocks=tuple(each for each in section.blocks if not isinstance(each, Chart | HeatMap)))
 
 
 DRAWN = ("plain", "a head count lost", "words", "rank", "descended")
@@ -78,17 +81,17 @@ DRAWN = ("plain", "a head count lost", "words", "rank", "descended")
 def test_a_page_says_everything_that_is_there(kind):
     made, records = KINDS[kind]
     section = a_section(made, records, missing=3, command="headcount measure own")
-    section = replace(section, fit=None) if kind in DRAWN else undrawn(section)
+    section = section if kind in DRAWN else undrawn(section)
     text = page([section], folder="results")
     reader = check_page(text)
-    errors = error_rows(section)
-    for column in errors.columns:
+    grid, answer = error_grids(section)[0], section.source.answer
+    for column in grid.columns:
         assert f'<th scope="col">{column}</th>' in text
-    for row in errors.rows:
-        assert f'<th scope="row">{row.value}</th>' in text
-        assert all(number(cell.best) in reader.words for cell in row.cells)
-    heading = section.headline.removesuffix(f": {section.answer.reason}")
-    for said in (heading, section.asks, "headcount measure own", section.answer.reason, *section.answer.notes):
+    for row, words in zip(grid.rows, bests(grid), strict=True):
+        assert f'<th scope="row">{row[0]}</th>' in text
+        assert all(each in reader.words for each in words)
+    heading = section.headline.removesuffix(f": {answer.reason}")
+    for said in (heading, section.question, "headcount measure own", answer.reason, *answer.notes):
         assert said in reader.said
     assert all(record.message in reader.said for record in records)
     assert f"3 of {len(records) + 3} models are not trained yet" in reader.said
@@ -103,14 +106,15 @@ def test_a_page_tells_descended_models_and_draws_of_the_data_apart():
     assert ("data-kind", "descended") in reader.attributes
     assert text.count('class="series descended"') == 4  # points and an empty line per length
     assert "draw 2 of 2 of the data" in reader.said
-    assert [row.value for row in error_rows(section).rows] == [1, 3, 4, 5, 8]
-    assert [row.value for table in other_draws(section) for row in table.rows] == [3, 4, 5, 8]
+    first, second = error_grids(section)
+    assert [row[0] for row in first.rows] == list("13458")
+    assert [row[0] for row in second.rows] == list("3458")
     assert "missing" not in reader.said
 
 
 def test_errors_are_what_the_experiments_of_a_page_measured():
     made = sweep(LINE, task="labelled")
-    labelled = experiment_section(
+    labelled = experiment_document(
         made.experiment, graded(made, lambda at: {"error": 0.5 / at["heads"], "baseline": 0.5})
     )
     plain = a_section(*KINDS["plain"])
@@ -119,7 +123,7 @@ def test_errors_are_what_the_experiments_of_a_page_measured():
         ([plain], False, True),
         ([labelled, plain], True, True),
     ):
-        heat = [replace(undrawn(each), charts=each.charts[1:]) for each in sections]
+        heat = [replace(each, blocks=(*undrawn(each).blocks, each.charts[-2])) for each in sections]
         said = check_page(page(heat, folder="results")).said
         assert said.count("shares of wrong answers.") == shares
         assert said.count("predicting the mean") == variance
@@ -139,7 +143,7 @@ def test_a_grid_is_a_table_whose_first_column_names_its_rows():
         Grid(title=f"{kind} {NASTY}", columns=("", f"rank 1 {NASTY}"), rows=(("one layer", "0.5 (0.7)"), (NASTY, "-")))
         for kind in ("first", "second")
     )
-    text = page([Section(name="s", title="t", asks="a", headline="h", grids=grids)], folder="results")
+    text = page([study_document(name="s", title="t", question="a", headline="h", grids=grids)], folder="results")
     reader = check_page(text)
     assert [f"{kind} {NASTY}" in reader.said for kind in ("first", "second")] == [True, True]
     assert text.count('<th scope="row">one layer</th><td>0.5 (0.7)</td>') == 2
@@ -147,7 +151,7 @@ def test_a_grid_is_a_table_whose_first_column_names_its_rows():
 
 
 def test_a_section_needs_no_table():
-    check_page(page([Section(name="bare", title="t", asks="a", headline="h")], folder="results"))
+    check_page(page([study_document(name="bare", title="t", question="a", headline="h")], folder="results"))
 
 
 @pytest.mark.parametrize("place", ["task", "word", "message", "command", "folder", "warning", "device", "version"])
@@ -223,14 +227,16 @@ def test_a_normal_page_has_everything_once_and_is_small():
     extra = {"heads": attached(length=64, heads=12), "baselines": [
         {"length": 32, "name": "linear", "label": "a linear model", "error": 0.43}
     ]}  # fmt: skip
-    section = experiment_section(made.experiment, trained(made), extra)
+    section = experiment_document(made.experiment, trained(made), extra)
     steps = (NextStep("Why so.", "headcount measure own --seeds 8"), NextStep(f"Because {NASTY}", NASTY))
-    section = replace(section, prose=("With 3 heads it is 0.02.", NASTY), next_steps=steps)
+    others = (each for each in section.blocks if not isinstance(each, Steps) and getattr(each, "role", "") != "prose")
+    prose = Text.of_sentences(("With 3 heads it is 0.02.", NASTY))
+    section = replace(section, blocks=(*others, prose, Steps(steps)))
     text = page([section], folder="results")
     reader = check_page(text)
     assert len(text.encode()) < 300_000
     once = ["Error against heads", "Training curves", "Training and validation error", "What each head reads",
-            "What to do next", "With 3 heads it is 0.02.", "Why so:", section.headline, section.asks]  # fmt: skip
+            "What to do next", "With 3 heads it is 0.02.", "Why so:", section.headline, section.question]  # fmt: skip
     assert {words: reader.said.count(words) for words in once} == dict.fromkeys(once, 1)
     assert "12 times larger" in reader.said
     assert "4 heads: 200 times less" in reader.said
@@ -242,25 +248,25 @@ def test_a_normal_page_has_everything_once_and_is_small():
 def test_what_another_version_attached_is_left_out():
     made, records = KINDS["plain"]
     for stored in ({"heads": []}, {"heads": {"error": "x"}}, {"heads": attached(8, 2) | {"examples": None}}):
-        assert experiment_section(made.experiment, records, stored).heads is None
+        assert not experiment_document(made.experiment, records, stored).blocks_of(HeadsRead)
 
 
 def test_the_summary_for_a_notebook_is_short_and_shows_names_as_they_are():
     axes = {"kind": (NASTY, "other"), "length": (8, 16), "seed": (0, 1)}
     for made, records, said in ((*KINDS["plain"], "own needs 4 heads"), (*whole(axes), NASTY)):
-        section = experiment_section(made.experiment, records)
+        section = experiment_document(made.experiment, records)
         reader = Reader(text := summary(section))
         assert said in reader.said
         assert reader.tags[0] == "div"
         assert not {"script", "svg", "style", "section"} & set(reader.tags)
         assert len(text) < 1300
-        assert section.prose[0] in reader.said
-        errors = error_rows(section)
-        assert all(number(cell.best) in reader.words for row in errors.rows for cell in row.cells)
+        (prose,) = (each for each in section.blocks_of(Text) if each.role == "prose")
+        assert prose.words[0] in reader.said
+        assert all(words in reader.said for row in bests(error_grids(section)[0]) for words in row)
 
 
 def test_a_page_is_written_in_every_script(tmp_path):
-    section = Section(name="s", title="t", asks="a", headline="\u00e9 \u4e2d \U0001f600 \udcff")
+    section = study_document(name="s", title="t", question="a", headline="\u00e9 \u4e2d \U0001f600 \udcff")
     write_report([section], tmp_path / "new" / "report.html", folder="results")
     assert "\u00e9 \u4e2d \U0001f600 ?" in (tmp_path / "new" / "report.html").read_text(encoding="utf-8")
 

@@ -6,7 +6,7 @@ from starlette.testclient import TestClient
 from headcount.events import Event
 from headcount.serve.app import app_of
 from headcount.store import Store
-from headcount.store.live_writer import LiveWriter
+from headcount.store.live import LiveWriter
 
 from ..helpers.fabricated import finished, sweep, write
 

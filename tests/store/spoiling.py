@@ -21,12 +21,8 @@ def seeds_in(root: Path) -> set[int]:
 
 
 def files_in(root: Path) -> dict[str, bytes]:
-    """All that matters: not the empty lock, nor the index of the -wal that whoever opens it builds again."""
-    return {
-        path.name: path.read_bytes()
-        for path in root.iterdir()
-        if path.is_file() and path.name not in ("lock", f"{FILE}-shm")
-    }
+    """All that matters: not the empty lock."""
+    return {path.name: path.read_bytes() for path in root.iterdir() if path.is_file() and path.name != "lock"}
 
 
 @contextlib.contextmanager

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from headcount.events import Event, heard_by
 from headcount.store import LIVE_FILE, Live, read_live
-from headcount.store.live import SILENT_SECONDS, how_it_ended
-from headcount.store.live_writer import LiveWriter
+from headcount.store.live import SILENT_SECONDS, LiveWriter, how_it_ended
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -195,26 +194,3 @@ def test_a_reader_that_waits_for_the_writer_too_long_is_told(tmp_path, monkeypat
             store.weights(KEY)
         store._connection.rollback()
         assert store.weights(KEY)["a"].tolist() == [0, 0, 0]
-
-
-# Folders of earlier versions, which wrote with a write-ahead log.
-
-
-def with_a_log(root: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(root / FILE)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.commit()
-    return connection
-
-
-def test_a_log_of_an_earlier_version_is_read_and_merged(root):
-    connection = with_a_log(root)
-    connection.execute("UPDATE cells SET message = 'in the log'")
-    connection.commit()
-    copy = shutil.copytree(root, root.with_name("copy"))  # as a kill leaves it
-    connection.close()
-    assert (copy / f"{FILE}-wal").stat().st_size
-    for opening in (Store.open_for_reading, Store.open_for_writing, Store.open_for_reading):
-        with opening(copy) as store:
-            assert {record.message for record in store.records()} == {"in the log"}
-    assert not (copy / f"{FILE}-wal").exists()

@@ -10,7 +10,7 @@ import pytest
 from headcount.errors import StoreError
 from headcount.papers.base import Scale
 from headcount.papers.registry import CLOSED_FORM
-from headcount.report.reading import sections_of
+from headcount.report.reading import documents_of
 from headcount.store import FILE_NAME, Store
 
 from ..helpers import fabricated
@@ -85,7 +85,7 @@ def test_a_value_of_the_wrong_kind_in_any_column_is_told(good, tmp_path):
                 for read in (store.experiments, store.records, store.progress, store.outcomes, store.backends):
                     read()
                 store.facts("own")
-                sections_of(root)
+                documents_of(root)
         except StoreError as error:
             told += str(root) in str(error)
     assert told > len(places) / 3
@@ -112,6 +112,6 @@ def test_a_damaged_file_of_a_computed_study_is_told(tmp_path, content):
         path = study.path(tmp_path, Scale.SMOKE)
         path.write_text(content.replace("NAME", next(iter(study.pieces(Scale.SMOKE)))))
         with unchecked(), pytest.raises(StoreError, match="move it away") as refused:
-            sections_of(tmp_path)
+            documents_of(tmp_path)
         assert str(path) in str(refused.value)
         path.unlink()

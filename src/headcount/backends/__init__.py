@@ -2,7 +2,6 @@
 
 from .choose import VARIABLE, chosen, described, kernels_here, say_once, wanted
 from .library import Kernels, Library, kernels
-from .working import require_working
 
 __all__ = [
     "VARIABLE",
@@ -12,7 +11,6 @@ __all__ = [
     "described",
     "kernels",
     "kernels_here",
-    "require_working",
     "say_once",
     "wanted",
 ]

@@ -19,7 +19,9 @@ import numpy as np
 from jaxtyping import Float
 
 from .._choices import Backend
+from .._draws import named_generator
 from .._shapes import AnyArray, Tokens
+from ..errors import HeadcountError
 
 Pooled = tuple[Float[AnyArray, "*batch heads hidden"], Float[AnyArray, "*batch length heads"]]
 """The pooled hidden numbers of every head, and the attention weights."""
@@ -120,3 +122,13 @@ _fused.defvjp(_forward, _backward)
 
 def _float32(shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def require_working() -> None:
+    """Raise `HeadcountError`, or what JAX raises, where the fused kernels fail or give other numbers than plain JAX."""
+    generator = named_generator(0, "trial of the kernels")
+    shapes = ((2, 3, 2), (5, 2), (1, 5), (2, 5), (0, 2))
+    arguments = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
+    got, wanted = (jax.jit(lambda *args, by=by: by(*args, masks=False)[0])(*arguments) for by in (pool, reference))
+    if not np.allclose(got, wanted, atol=1e-4):
+        raise HeadcountError(f"the fused kernels give {np.ravel(got)[0]}, plain JAX {np.ravel(wanted)[0]}.")

@@ -106,7 +106,7 @@ def _printing(verb: Callable[..., Any], name: str) -> Callable[..., None]:
     if own.return_annotation is not None:
         added["as_json"] = False, Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
     options = [
-        inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
+        inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for each, (default, annotation) in added.items()
     ]
     parameters = [*own.parameters.values(), *options]

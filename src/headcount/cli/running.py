@@ -14,7 +14,7 @@ from ..events import Event, Events, heard_by
 from ..report.progress import terminal_bar
 from ..store import FILE_NAME, Store
 from ..store.database import holds_tables
-from ..store.live_writer import LiveWriter
+from ..store.live import LiveWriter
 from .app import messages, say, this_command
 from .plans import describe_costs, describe_plan
 from .stopping import stop_on_signals

@@ -1,4 +1,4 @@
-"""Workers of a cluster."""
+"""Training on a Ray cluster."""
 
 import importlib.util
 from typing import TYPE_CHECKING
@@ -12,19 +12,18 @@ INSTALL = "pip install 'headcount[ray]'"
 
 
 def ray_executor(on: str = "ray", *, workers: int | None = None, backend: str | None = None) -> "Executor":
-    """An executor that trains on the workers of a Ray cluster, for one sweep after another; close it at the end.
+    """Return an executor that trains on a Ray cluster, for one sweep after another; close it at the end.
 
-    One worker per GPU, and one per CPU core on nodes without a GPU: the cores of a node with GPUs are left to the
-    workers of its GPUs.
+    One bucket per CPU core at a time, or where the cluster has GPUs, as many per GPU as it trains side by side.
 
     Args:
         on: "ray" for the cluster that RAY_ADDRESS names, or else one on this machine, started now and stopped when the
             executor is closed; "auto" for a cluster that was started here; "host:port" of a head, or "ray://host:port".
-        workers: How many at most; on this machine also more than there are cores. All that fit where None.
+        workers: How many at most; without GPUs also more than there are cores. As many as there are where None.
         backend: As for `hardware`, on the workers.
 
     Returns:
-        The executor, whose workers have answered.
+        The executor, one of whose workers has answered.
 
     Raises:
         InputError: If Ray is not installed, nothing answers at the address, the cluster has neither CPUs nor GPUs, or
@@ -38,7 +37,6 @@ def ray_executor(on: str = "ray", *, workers: int | None = None, backend: str | 
         require_count("workers", workers)
     if importlib.util.find_spec("ray") is None:
         raise InputError(f"training on a Ray cluster needs Ray, which is not installed: {INSTALL}.", what="on")
-    from .dispatch import ClusterExecutor
-    from .ray_cluster import RayCluster
+    from .dispatch import RayExecutor
 
-    return ClusterExecutor(RayCluster(on, workers=workers, backend=backend))
+    return RayExecutor(on, workers=workers, backend=backend)

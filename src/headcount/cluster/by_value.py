@@ -1,23 +1,20 @@
-"""A user's code on its way to workers that do not have its files: sent by value, with the modules it is made of."""
+"""Send a user's code to workers that lack its files: by value, with the modules that it imports."""
 
 import contextlib
 import functools
 import importlib.metadata
+import os
 import sys
-import sysconfig
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from .._user_files import INSTALLED
 
 
 @contextlib.contextmanager
 def sent_by_value(cloudpickle: Any) -> Iterator[None]:
-    """Within it, `cloudpickle` (the module) sends what is defined in local modules as code, not as a name to import.
-
-    Local are the file that was named (`mine.py`), the modules next to it that it imports, and every other module that
-    is neither part of Python nor of an installed package. `__main__` is always sent so.
-    """
+    """Within it, `cloudpickle` (the module) sends what local modules define as code, not as a name to import."""
     modules = local_modules()
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
@@ -29,29 +26,20 @@ def sent_by_value(cloudpickle: Any) -> Iterator[None]:
 
 
 def local_modules() -> list[ModuleType]:
-    """The imported modules that a worker could not import."""
+    """Return the imported modules that a worker could not import: the user's file, and the modules next to it."""
     return [module for name, module in tuple(sys.modules.items()) if _is_local(name, module)]
 
 
 def _is_local(name: str, module: Any) -> bool:
-    root = name.partition(".")[0]
-    if not isinstance(module, ModuleType) or name == "__main__" or module.__name__ != name:
-        return False
-    if root in sys.stdlib_module_names or root == "headcount" or root in _installed_names():
+    if not isinstance(module, ModuleType) or name == "__main__" or module.__name__ != name:  # __main__ always goes so
         return False
     file = getattr(module, "__file__", None)
-    if file is None or not file.endswith(".py"):  # built in, or compiled: code that cannot be sent
+    if file is None or not file.endswith(".py") or name.partition(".")[0] in _installed_names():
         return False
-    return not any(Path(file).is_relative_to(folder) for folder in _installed_folders())
+    return not os.path.realpath(file).startswith(INSTALLED)
 
 
 @functools.cache
 def _installed_names() -> frozenset[str]:
     """Top-level names of installed packages, also of those that are installed as a link to their source."""
-    return frozenset(importlib.metadata.packages_distributions())
-
-
-@functools.cache
-def _installed_folders() -> tuple[Path, ...]:
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    return tuple({Path(sysconfig.get_path(name)) for name in names})
+    return frozenset(("headcount", *sys.stdlib_module_names, *importlib.metadata.packages_distributions()))

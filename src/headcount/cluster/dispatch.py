@@ -1,339 +1,286 @@
-"""Hand the buckets of a job to the workers of a cluster, and give back what they have trained.
+"""Train buckets as Ray tasks: one bucket on a CPU core, or as many as a GPU trains side by side.
 
-Nothing here knows Ray: a `Cluster` is whatever starts workers, again where they die, and tells what became of them. A
-bucket whose worker died or is gone for good goes to whichever worker is free.
+Ray decides where a task runs, and runs it again where its worker or node is lost. Only this process writes results.
 """
 
 import contextlib
-import math
+import itertools
+import os
+import pickle
+import sys
 import time
-from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
+import ray
+from ray import cloudpickle
+from ray.exceptions import (
+    GetTimeoutError,
+    NodeDiedError,
+    ObjectLostError,
+    OutOfMemoryError,
+    RayError,
+    WorkerCrashedError,
+)
+from ray.util.queue import Queue
+
 from ..engine.buckets import Bucket
-from ..engine.executors import POLL_SECONDS, Executor, Job
+from ..engine.executors import POLL_SECONDS, Executor
 from ..engine.hardware import Hardware
-from ..engine.plan import Fit
-from ..engine.records import failure
-from ..engine.trainer import Trained
-from ..errors import HeadcountError
-from ..events import Event as RunEvent
-from ..store.weights import Weights
-from .queue import BucketQueue, Seat, Ticket
-from .worker import Checkpoint, Errand, Finished, News, Ready, Seen
+from ..engine.records import failure, versions
+from ..engine.trainer import Glimpse, Job, Trained
+from ..errors import HeadcountError, InputError
+from ..events import Event
+from ..tasks import AbstractTask
+from .by_value import sent_by_value
+from .connection import ClusterLostError, Connection
+from .worker import Setup, introduce, train_buckets
 
-DRAIN_SECONDS = 5.0
-"""After an error, workers are waited for so long."""
-STOP_AGAIN_SECONDS = 2.0
-"""Workers are told again to stop: one that was started again in the meantime knows nothing of it."""
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a worker tells."""
-
-    news: tuple[News, ...]
+START_SECONDS = 300.0
+"""The first worker is waited for this long."""
+LOOK_SECONDS = 5.0
+"""How often the size of the cluster is asked for."""
+MAX_RETRIES = 10
+"""How often Ray trains a bucket again whose worker died."""
+DEATHS = (WorkerCrashedError, NodeDiedError, ObjectLostError, OutOfMemoryError)
+SENT_SETTINGS = ("jax_enable_x64", "jax_default_matmul_precision")
+Group = tuple[Bucket, ...]
 
 
-@dataclass(frozen=True)
-class Died:
-    """The worker that had a bucket died; it may be started again."""
+class RayExecutor(Executor):
+    """See `ray_executor`."""
 
-    ticket: int
-
-
-@dataclass(frozen=True)
-class Gone:
-    """A worker will not come back."""
-
-    seat: Seat
-
-
-class ClusterLostError(HeadcountError):
-    """There is no cluster any more; what is committed is safe."""
-
-
-Event = Told | Finished | Died | Gone
-
-
-class Cluster(ABC):
-    """Workers, wherever they are."""
-
-    shared_programs: bool = True
-    """Workers of one node find what another of them has compiled."""
-
-    @abstractmethod
-    def seats(self) -> Sequence[Seat]:
-        """The workers that answer; they may be others each time."""
-
-    @abstractmethod
-    def begin(self, job: int, tasks: Mapping[str, Any], probes: Mapping[str, Mapping[int, str]]) -> None:
-        """Errands of this job will come, about these tasks, whose functions are these programs at each length."""
-
-    @abstractmethod
-    def start(self, seat: Seat, errand: Errand) -> None:
-        """Let a worker train a bucket."""
-
-    @abstractmethod
-    def events(self, seconds: float) -> list[Event]:
-        """What happened since it was last asked for; waits so long at most. `ClusterLostError` where all is over."""
-
-    @abstractmethod
-    def stop(self, job: int) -> None:
-        """Let the workers end what they train for this job at their next checkpoint."""
-
-    def idle(self) -> bool:
-        """Whether it is sure that no worker has anything in hand, so that no event is to come."""
-        return False
-
-    def close(self) -> None:  # noqa: B027 - a pretended one has nothing to close
-        """Let go of the workers."""
-
-
-class ClusterExecutor(Executor):
-    """Trains on the workers of a cluster.
-
-    Args:
-        cluster: Where they are; closed with this.
-    """
-
-    def __init__(self, cluster: Cluster):
-        self.cluster, self._jobs = cluster, 0
-        self._machine = planned_for(cluster.seats())
+    def __init__(self, on: str, *, workers: int | None = None, backend: str | None = None):
+        self._connection, self._workers = Connection(on), workers
+        # Set for this process alone, which does little with a GPU: what it would take, a worker on it has not.
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        settings = {name: getattr(jax.config, name) for name in SENT_SETTINGS}
+        self._setup = Setup(backend, settings, versions())
+        self._sent: dict[str, tuple[Any, dict[int, str]]] = {}
+        try:
+            found = ray.cluster_resources()
+            self._unit = "GPU" if found.get("GPU") and os.environ.get("JAX_PLATFORMS") != "cpu" else "CPU"
+            if not found.get(self._unit):
+                raise InputError("the Ray cluster has neither CPUs nor GPUs: add nodes to it.", what="on", given=on)
+            self._places, self._looked = self._count(found), time.monotonic()
+            self._options = {"max_retries": MAX_RETRIES, "max_calls": 0, **self._resources(found)}
+            self._news = Queue(actor_options={"num_cpus": 0, "max_restarts": -1})
+            self._machine = self._introduced()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def machine(self) -> Hardware:
-        if seats := self.cluster.seats():  # else all are being started again
-            self._machine = planned_for(seats)
-        return self._machine
+        return replace(self._machine, machines=self._places)
 
     def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
-        self._jobs += 1
-        self.cluster.begin(self._jobs, job.tasks, _probes(job.buckets))
-        shared = self.cluster.shared_programs
-        queue = BucketQueue(job.buckets, self.machine, Fit(job.tasks), shared_programs=shared)
-        yield from Dispatch(self.cluster, queue, job, self._jobs).trained()
+        run = Run(job, self._groups(job))
+        # Ray reports the death of a worker on stdout, which is for results.
+        with contextlib.redirect_stdout(sys.stderr):
+            try:
+                while (run.waiting or run.pending) and not job.stop.is_set():
+                    self._submit(run)
+                    self._collect(run, POLL_SECONDS)
+                    if run.error is None:
+                        self._submit(run)  # a worker need not wait until what has finished is committed
+                    yield from run.take_finished()
+                    if run.error is not None:
+                        raise run.error
+                self._collect(run, 0)
+            except KeyboardInterrupt:
+                yield from run.take_finished()
+                raise
+            except (ClusterLostError, ConnectionError) as error:  # the latter of a client
+                if not job.stop.is_set():
+                    raise ClusterLostError from error
+            finally:
+                for reference in run.pending:
+                    with contextlib.suppress(Exception):  # there may be no cluster any more
+                        ray.cancel(reference)
+        yield from run.take_finished()
 
     def close(self) -> None:
-        self.cluster.close()
+        self._sent.clear()
+        self._connection.close()
 
+    def _count(self, found: Mapping[str, float]) -> int:
+        """How many Ray tasks train at the same time on a cluster with these resources."""
+        most = max(1, int(found.get(self._unit, 0)))
+        if self._workers is None:
+            return most
+        return self._workers if self._unit == "CPU" else min(self._workers, most)
 
-def planned_for(seats: Sequence[Seat]) -> Hardware:
-    """What to plan for: the largest worker, and how many there are of its kind. There must be one.
+    def _resources(self, found: Mapping[str, float]) -> dict[str, float]:
+        """What one Ray task takes: a GPU, or a CPU core; a part of one where more workers than cores are asked for."""
+        if self._unit == "GPU":
+            return {"num_gpus": 1, "num_cpus": 0}
+        return {"num_cpus": min(1.0, max(1e-4, int(1e4 * found["CPU"] / (self._workers or 1)) / 1e4))}
 
-    Of workers that compute on CPUs a node has no more than cores, however many share these.
-    """
-    largest = max((seat.machine for seat in seats), key=lambda machine: (machine.side_by_side, machine.memory))
-    alike = [seat for seat in seats if seat.machine.side_by_side == largest.side_by_side]
-    per_node = Counter(seat.node for seat in alike)
-    if not largest.side_by_side:
-        cores = {seat.node: seat.cores for seat in alike if seat.cores}
-        per_node = Counter({node: min(count, cores.get(node, count)) for node, count in per_node.items()})
-    return replace(largest, machines=per_node.total())
-
-
-def _probes(buckets: Sequence[Bucket]) -> dict[str, dict[int, str]]:
-    """By task and length, what `Cell.probe` says of the task's function."""
-    probes: dict[str, dict[int, str]] = {}
-    for bucket in buckets:
-        probes.setdefault(bucket.shape.task, {})[bucket.shape.length] = bucket.cells[0].probe
-    return probes
-
-
-class Dispatch:
-    """One job on a cluster.
-
-    Args:
-        cluster: Where it is trained.
-        queue: Its buckets.
-        job: What is trained, and who is told.
-        number: The job's number: larger than those before.
-    """
-
-    def __init__(self, cluster: Cluster, queue: BucketQueue, job: Job, number: int):
-        self._cluster, self._queue, self._job, self._number = cluster, queue, job, number
-        self._seen: dict[str, dict[str, Any]] = {}
-        self._shown: RunEvent | None = None
-        self._finished: list[Trained] = []
-        self._events = deque[Event]()  # heard, but for an error in one of them not looked at yet
-
-    def trained(self) -> Generator[Sequence[Trained], None, None]:
-        """What `Executor.trained` promises."""
-        queue, stop = self._queue, self._job.stop
+    def _introduced(self) -> Hardware:
+        """The machine of the first worker that answers; all are taken to be like it."""
         try:
-            while (queue.waiting or queue.in_hand) and not stop.is_set():
-                self._assign()
-                yield from self._heard(POLL_SECONDS)
-        except GeneratorExit:
-            stop.set()
-            with contextlib.suppress(Exception):  # the next job finds the workers free, if there still are any
-                deque(self._ended(DRAIN_SECONDS), maxlen=0)
-            raise
-        except BaseException as error:
-            lost = isinstance(error, ClusterLostError)
-            if lost and stop.is_set():
-                return
-            stop.set()
-            if not lost:
-                yield from self._ended(math.inf if isinstance(error, KeyboardInterrupt) else DRAIN_SECONDS)
-            raise
-        if stop.is_set():
-            yield from self._ended()
-        self._show()
+            machine = ray.get(self._call(introduce, self._setup), timeout=START_SECONDS)
+        except GetTimeoutError as error:
+            raise HeadcountError(
+                f"no worker of the Ray cluster has answered within {START_SECONDS:.0f} s: its CPUs and GPUs may be in "
+                "use (`ray status` says so); try again when they are free."
+            ) from error
+        except RayError as error:
+            if "No module named 'headcount" in str(error):
+                message = "the nodes of the Ray cluster have no headcount: install there what is installed here."
+                raise InputError(message, what="on") from error
+            raise worker_failed(error) from error
+        if isinstance(machine, InputError):
+            raise machine
+        return machine
 
-    def _ended(self, seconds: float = math.inf) -> Iterator[Sequence[Trained]]:
-        """What is in hand, once it has ended at its next checkpoint, waited for so long; nothing new is begun.
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        return ray.remote(**self._options)(function).remote(*arguments)
 
-        Of a cluster that is lost nothing comes any more, and of two errors the first is told.
-        """
-        began, told = time.monotonic(), -math.inf
-        while self._queue.in_hand and time.monotonic() - began < seconds:
-            try:
-                if time.monotonic() - told > STOP_AGAIN_SECONDS:
-                    self._cluster.stop(self._number)
-                    told = time.monotonic()
-                yield from self._heard(POLL_SECONDS)
-            except ClusterLostError:
-                break
-            except HeadcountError:  # wrong with the task, as the first error said
-                if math.isinf(seconds):
-                    raise
-            if not self._events and self._cluster.idle():
-                break
-        yield from self._given()
+    def _groups(self, job: Job) -> deque[Group]:
+        """The buckets of each Ray task, all of one task: as many as a worker trains at once, or its share of them."""
+        size = max(1, min(self._machine.workers, len(job.buckets) // self._places))
+        groups: deque[Group] = deque()
+        for _, alike in itertools.groupby(job.buckets, key=lambda bucket: bucket.shape.task):
+            rest = tuple(alike)
+            groups += [rest[start : start + size] for start in range(0, len(rest), size)]
+        return groups
 
-    def _assign(self) -> None:
-        """Give every worker what it can have in hand, but no more than its share of what is left.
+    def _submit(self, run: "Run") -> None:
+        """Give Ray as many tasks as train at once; where all workers may train, as many again are on the way."""
+        while run.waiting and len(run.pending) < self._places * (1 if self._workers else 2):
+            group, job = run.waiting[0], run.job
+            parents = {cell.parent for bucket in group for cell in bucket.cells} - {""}
+            weights = {key: job.weights_of(key) for key in parents}
+            task = [self._reference(group[0].shape.task, job)]
+            watched = job.watch is not None
+            run.pending[self._call(train_buckets, self._setup, task, group, weights, self._news, watched)] = group
+            run.waiting.popleft()
 
-        Otherwise a GPU, which has many buckets in hand, would leave none for other GPUs at the end of a job.
-        """
-        queue, seats = self._queue, self._cluster.seats() if self._queue.waiting else ()
-        sharing = sum(seat.machine.workers > 1 for seat in seats)
-        share = -(-(queue.waiting + queue.in_hand) // max(1, sharing))
-        takers = seats
-        while takers:
-            takers = [seat for seat in takers if len(queue.held_by(seat.name)) < share and self._started(seat, seats)]
+    def _reference(self, key: str, job: Job) -> Any:
+        """A reference to a task that workers can read; sent again where its function has become another program."""
+        probes = {bucket.shape.length: bucket.cells[0].probe for bucket in job.buckets if bucket.shape.task == key}
+        reference, known = self._sent.get(key, (None, {}))
+        if reference is None or any(known.get(length, probe) != probe for length, probe in probes.items()):
+            reference, known = _put(job.tasks[key]), {}
+        self._sent[key] = reference, known | probes
+        return reference
 
-    def _assign_next(self, seat: Seat) -> None:
-        """Give a worker that has finished a bucket another one: it need not wait until the first is committed."""
-        kept_for_others = self._queue.in_hand if seat.machine.workers > 1 else 0  # see `_assign`
-        seats = self._cluster.seats() if self._queue.waiting > kept_for_others else ()
-        if any(each is seat for each in seats):
-            self._started(seat, seats)
+    def _collect(self, run: "Run", seconds: float) -> None:
+        """Wait for results for some time, and take them in with what workers have told."""
+        if not run.pending:
+            return
+        ready, _ = ray.wait(list(run.pending), num_returns=1, timeout=seconds)
+        if ready:  # and all others that are
+            ready, _ = ray.wait(list(run.pending), num_returns=len(run.pending), timeout=0)
+        with contextlib.suppress(RayError):  # the queue is being started again
+            run.hear(self._news.get_nowait_batch(self._news.qsize()))
+        for reference in ready:
+            run.take_in(reference)
+        if time.monotonic() - self._looked > LOOK_SECONDS and self._connection.answers():
+            self._places, self._looked = self._count(ray.cluster_resources()), time.monotonic()
+        run.show(self._places)
 
-    def _started(self, seat: Seat, seats: Sequence[Seat]) -> bool:
-        """Whether there was a bucket for a worker, which it trains now."""
-        ticket = self._queue.take(seat, seats)
-        if ticket is None:
-            return False
-        self._cluster.start(seat, self._errand(ticket))
-        return True
 
-    def _errand(self, ticket: Ticket) -> Errand:
-        return Errand(
-            job=self._number,
-            ticket=ticket.number,
-            bucket=ticket.bucket,
-            parents=self._parents(ticket.bucket),
-            watched=self._job.watch is not None,
-        )
+@dataclass
+class Run:
+    """A job on the cluster: buckets that wait, those that Ray has, and what has finished and was not taken yet."""
 
-    def _parents(self, bucket: Bucket) -> dict[str, Weights | HeadcountError]:
-        """The weights that a bucket's cells start from; a worker says what it means that some cannot be read."""
-        if bucket.shape.from_random:
-            return {}
-        weights: dict[str, Weights | HeadcountError] = {}
-        for key in dict.fromkeys(cell.parent for cell in bucket.cells):
-            try:
-                weights[key] = self._job.weights_of(key)
-            except HeadcountError as error:
-                weights[key] = error
-        return weights
+    job: Job
+    waiting: deque[Group]
+    pending: dict[Any, Group] = field(default_factory=dict)
+    finished: list[Trained] = field(default_factory=list)
+    error: HeadcountError | None = None
 
-    def _given(self) -> Iterator[Sequence[Trained]]:
-        """What has finished and was not given yet, if anything."""
-        finished, self._finished = self._finished, []
+    def __post_init__(self):
+        self._done, self._shown = 0, None
+        self._steps: dict[str, int] = {}
+        self._seen: dict[str, dict[str, Any]] = {}
+        self._compiled = set[Any]()
+        self._first = {bucket.cells[0].key: bucket for bucket in self.job.buckets}
+
+    def take_finished(self) -> Iterator[Sequence[Trained]]:
+        """What has finished since this was last called, if anything."""
+        finished, self.finished = self.finished, []
         if finished:
             yield finished
 
-    def _heard(self, seconds: float) -> Iterator[Sequence[Trained]]:
-        """What the events of some time have come to."""
-        if not self._events:
-            self._events.extend(self._cluster.events(seconds))
-        while self._events:
-            match event := self._events.popleft():
-                case Told(news):
-                    self._tell(news)
-                case Finished():
-                    self._tell(event.news)
-                    held, result = self._queue.held(event.ticket), event.result
-                    ticket = self._queue.finish(event.ticket)
-                    if held is None or ticket is None or result is None:
-                        continue
-                    if isinstance(result, HeadcountError):
-                        yield from self._given()
-                        raise result
-                    self._finished.append(self._with_seen(result))
-                    self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
-                    if not self._job.stop.is_set():
-                        self._assign_next(held[0])
-                case Died(number):
-                    self._give_up([self._queue.died(number)])
-                case Gone(seat):
-                    self._give_up(self._queue.gone(seat))
-        self._show()
-        yield from self._given()
-
-    def _give_up(self, tickets: Sequence[Ticket | None]) -> None:
-        for ticket in filter(None, tickets):
+    def take_in(self, reference: Any) -> None:
+        """Add what a Ray task has come to."""
+        group = self.pending[reference]
+        try:
+            trained, self.error = ray.get(reference)
+        except DEATHS:
             message = (
-                f"{ticket.deaths} workers died while they trained this bucket of {len(ticket.bucket.cells)}: out of "
-                "memory? The same command trains it again; fewer workers per machine leave more memory to each."
+                f"{MAX_RETRIES + 1} workers died while they trained this bucket: out of memory? The same command "
+                "trains it again; fewer workers per machine leave more memory to each."
             )
-            self._finished.append(Trained(tuple(failure(cell, message) for cell in ticket.bucket.cells), {}))
+            cells = [cell for bucket in group for cell in bucket.cells]
+            trained = [Trained(tuple(failure(cell, message) for cell in cells), {})]
+        except RayError as error:
+            trained, self.error = [], worker_failed(error)
+        self.finished += map(self._with_seen, trained)
+        del self.pending[reference]
+        self._done += len(group)
 
-    def _tell(self, news: Sequence[News]) -> None:
+    def hear(self, news: Sequence[Event | Glimpse]) -> None:
+        """Pass on what workers have told; steps that are taken again after a death are told of once."""
         for each in news:
-            held = self._queue.held(each.ticket)
-            if held is None:
+            if isinstance(each, Glimpse):
+                if self.job.watch is not None and each.cell.key not in self._seen:
+                    self._seen[each.cell.key] = self.job.watch(each)
                 continue
-            ticket = held[1]
-            match each:
-                case Ready():
-                    self._queue.compiled(each.ticket)
-                    ready = len(self._queue.ready)
-                    self._job.events(RunEvent("programs", done=ready, total=max(self._job.programs, ready)))
-                case Checkpoint(_, step, errors):
-                    self._tell_step(ticket, step, errors)
-                case Seen(_, glimpse):
-                    if self._job.watch is not None and glimpse.cell.key not in self._seen:
-                        self._seen[glimpse.cell.key] = self._job.watch(glimpse)
+            cells, _ = each.detail
+            before = self._steps.get(cells[0].key, 0)
+            bucket = self._first.get(cells[0].key)
+            if bucket is None or each.done <= before:
+                continue
+            self._steps[cells[0].key] = each.done
+            self._compiled.add((bucket.shape.program, bucket.shape.length, bucket.slots))
+            compiled = len(self._compiled)
+            self.job.events(Event("programs", done=compiled, total=max(self.job.programs, compiled)))
+            self.job.events(Event("steps", done=(each.done - before) * len(cells)))
+            self.job.events(each)
 
-    def _tell_step(self, ticket: Ticket, step: int, errors: Any) -> None:
-        """Steps that a worker takes again after another one died are told of once."""
-        cells = ticket.bucket.cells
-        if step <= ticket.step:
-            return
-        self._job.events(RunEvent("steps", done=(step - ticket.step) * len(cells)))
-        if errors is not None and len(errors) == len(cells):  # not those of a half, where memory ran out
-            self._job.events(RunEvent("checkpoint", done=step, detail=(cells, errors)))
-        ticket.step = step
+    def show(self, places: int) -> None:
+        """Tell how many workers there are, and how many buckets are done."""
+        now = Event("workers", done=self._done, total=len(self.job.buckets), detail=places)
+        if now != self._shown:
+            self._shown = now
+            self.job.events(now)
 
     def _with_seen(self, trained: Trained) -> Trained:
-        """Records with what whoever watches has said of them."""
-        if not self._seen:
-            return trained
         records = tuple(
             replace(record, provenance=record.provenance | self._seen.pop(record.cell.key, {}))
             for record in trained.records
         )
         return replace(trained, records=records)
 
-    def _show(self) -> None:
-        now = RunEvent("workers", done=self._queue.done, total=self._queue.total, detail=len(self._cluster.seats()))
-        if now != self._shown:
-            self._shown = now
-            self._job.events(now)
+
+def worker_failed(error: RayError) -> HeadcountError:
+    """The error for what Ray says of a worker."""
+    return HeadcountError(
+        f"a worker failed: {_last_line(error)}. What is stored is as it was; the same command continues."
+    )
+
+
+def _put(task: AbstractTask) -> Any:
+    """A reference to a task that workers can read, with the user's code it is made of."""
+    try:
+        with sent_by_value(cloudpickle):
+            return ray.put(task)
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise InputError(
+            f"the task {task.name} cannot be sent to workers ({_last_line(error)}): its functions may use no open "
+            "files, locks or other things of this process. Train it without a cluster, or load such things inside.",
+            what="on",
+        ) from error
+
+
+def _last_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1].rstrip(".") if lines else type(error).__name__

@@ -4,50 +4,14 @@ An executor only trains. Whoever iterates over what it has trained owns the stor
 all that a crash can lose.
 """
 
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 
-from ..events import Events
-from ..store.weights import Weights
-from ..tasks import AbstractTask
-from .buckets import Bucket, Shape
-from .data import PreparedData, PreparedExamples
 from .hardware import Hardware, hardware
-from .trainer import BucketTrainer, StopRequested, Trained, Watch
+from .trainer import BucketTrainer, Job, StopRequested, Trained
 
 POLL_SECONDS = 0.25
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """Buckets to be trained, the costly ones first, and all that training them needs.
-
-    Args:
-        tasks: The tasks by the key under which shapes name them.
-        buckets: What is to be trained.
-        programs: How many programs that takes.
-        weights_of: Gives the trained weights of a cell's parent by its key.
-        examples: Data that are prepared already, or will be.
-        watch: See `run_sweep`.
-        events: Hears how it goes.
-        stop: When it is set, workers end at their next checkpoint.
-    """
-
-    tasks: Mapping[str, AbstractTask]
-    buckets: tuple[Bucket, ...]
-    programs: int
-    weights_of: Callable[[str], Weights]
-    examples: PreparedExamples
-    watch: Watch | None
-    events: Events
-    stop: threading.Event
-
-    def data_for(self, shape: Shape) -> PreparedData:
-        """The data of a shape, in this process."""
-        return self.examples.of(self.tasks[shape.task], shape.length, shape.model, shape.train)
 
 
 class Executor(ABC):
@@ -94,16 +58,7 @@ class Threads(Executor):
         return self._machine
 
     def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
-        trainer = BucketTrainer(
-            job.tasks,
-            self.machine,
-            job.stop,
-            job.events,
-            programs=job.programs,
-            weights_of=job.weights_of,
-            watch=job.watch,
-            examples=job.examples,
-        )
+        trainer = BucketTrainer(job, self.machine)
         with ThreadPoolExecutor(self.machine.workers) as pool:
             pending = {pool.submit(trainer.train, bucket) for bucket in job.buckets}
             try:

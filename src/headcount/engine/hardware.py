@@ -12,8 +12,7 @@ import jax
 from .._choices import Backend
 from .._limits import max_bytes
 from ..backends import chosen, kernels, wanted
-from ..backends.advance import ModelSizes
-from ..backends.aside import scratch_floats
+from ..backends.advance import ModelSizes, scratch_floats
 from ..tasks import AbstractObjective, Classification, Regression
 from .buckets import ProgramShape, Shape
 

@@ -1,7 +1,7 @@
 """What a sweep will do before it does it: buckets in working order, expected time and memory."""
 
 import functools
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -266,31 +266,3 @@ def _peak_bytes(left: list[Bucket], shapes: _Shapes, machine: Hardware, programs
     each = [shapes.needs(bucket.shape, len(bucket.cells)) for bucket in left]
     held = sorted((bucket.held for bucket in each), reverse=True)
     return data + sum(held[: machine.workers]) + max(bucket.turn for bucket in each)
-
-
-class Fit:
-    """What buckets take on workers that may differ from the machine they were planned for.
-
-    Args:
-        tasks: The tasks by the key under which shapes name them.
-    """
-
-    def __init__(self, tasks: Mapping[str, AbstractTask]):
-        self._on = functools.cache(lambda machine: _Shapes(tasks, machine))
-        self._sizes = functools.cache(lambda task, length: sizes_of(tasks[task].at(length)))
-
-    def program(self, bucket: Bucket) -> Hashable:
-        """What the program of a bucket is compiled for: equal for buckets that share one."""
-        shape = bucket.shape
-        return shape.program, bucket.slots, self._sizes(shape.task, shape.length), _examples(shape)
-
-    def for_machine(self, bucket: Bucket, machine: Hardware) -> Bucket:
-        """As many of a bucket's first cells as a worker on this machine trains at once, with the slots it wants."""
-        shapes = self._on(machine)
-        most = max(1, shapes.max_members(bucket.shape))
-        cells = bucket.cells[:most]
-        return Bucket(bucket.shape, cells, shapes.slots(bucket.shape, len(cells), most))
-
-    def seconds(self, bucket: Bucket, machine: Hardware) -> float:
-        """How long a worker on this machine trains a bucket, roughly, programs apart."""
-        return self._on(machine).seconds(bucket)

@@ -14,10 +14,10 @@ from ..events import Event, Events, quiet
 from ..store import Experiment, Outcome, Record, Store
 from ..store.weights import Weights
 from .data import PreparedExamples
-from .executors import Executor, Job, Threads
+from .executors import Executor, Threads
 from .plan import Plan, plan_sweep
 from .sweep import Sweep
-from .trainer import Trained, Watch
+from .trainer import Job, Trained, Watch
 
 MAX_TOGETHER = 16
 """Buckets in one transaction, where so many have finished since the last: on a disk, a commit is mostly waiting."""

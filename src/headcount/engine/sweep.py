@@ -4,23 +4,26 @@ import contextlib
 import functools
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from .._limits import require_size, require_within
 from .._user_files import user_supplied
 from ..errors import InputError, require
 from ..models import AbstractSpec, EncoderSpec
 from ..store import Cell, Content, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
-from .fitting import require_axes_fit, require_sizes_fit
 
 HEADS_QUESTION = "How many attention heads does this task need?"
 RANK_QUESTION = "Does this task need more heads, or heads of a higher rank?"
 MAP_QUESTION = "How many heads does this task need at every kv_heads and head_dim?"
 TRAIN_FIELDS = frozenset(field.name for field in fields(TrainSpec))
+DRAWN_FREELY = ("seed", "data_seed", "task_seed")
+"""Axes whose values are names of draws, not sizes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,3 +260,25 @@ def _distinct(name: str, values: Iterable[Value]) -> list[Any]:
     require(len(plain) > 0, what=name, given=plain, needed="at least one value")
     require(len(set(plain)) == len(plain), what=name, given=plain, needed="distinct values")
     return plain
+
+
+def require_axes_fit(axes: Mapping[str, Sequence[Any]]) -> None:
+    """Raise `InputError` if axes have more combinations than are allowed, or a value that no machine can have."""
+    counts = {axis: len(values) if isinstance(values, Sized) else 1 for axis, values in axes.items()}
+    models = math.prod(counts.values())
+    listed = " x ".join(f"{count:,} of {axis}" for axis, count in counts.items() if count > 1)
+    require_within(f"{models:,} models are asked for ({listed})", models, "HEADCOUNT_MAX_MODELS")
+    for axis, values in axes.items():
+        _require_sizes(axis, values if isinstance(values, Sized) else ())
+
+
+def require_sizes_fit(settings: Mapping[str, Any]) -> None:
+    """Raise `InputError` if settings of a model or of its training have a size that no machine can have."""
+    for name, value in settings.items():
+        _require_sizes(name, [value])
+
+
+def _require_sizes(name: str, values: Sequence[Any]) -> None:
+    if name not in DRAWN_FREELY:
+        for value in values:
+            require_size(name, value)

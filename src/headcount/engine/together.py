@@ -18,8 +18,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .._compile import on_device
-from ..backends.advance import Moving
-from ..backends.aside import join, share
+from ..backends.advance import Moving, join, share
 from .hardware import FUSED_STEPS
 from .whole_steps import Course, Totals, WholeSteps, begin
 

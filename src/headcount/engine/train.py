@@ -27,9 +27,8 @@ from ..tasks import AbstractObjective, Choice
 from ..tasks.objective import Grades
 from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
-from .gradients import gradient_of
 from .hardware import FUSED_BLOCK, Sizes, examples_at_once
-from .schedule import batch_key, rate_at
+from .steps import batch_key, gradient_of, rate_at
 from .together import Request
 from .whole_steps import Course, Moving, Totals, WholeSteps, restored
 

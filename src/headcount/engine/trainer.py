@@ -69,25 +69,41 @@ class Trained:
     weights: dict[str, Weights]
 
 
-class BucketTrainer:
-    """What the workers of one process share: the tasks' data, one set per length, and the signal to stop."""
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Buckets to be trained, the costly ones first, and all that training them needs.
 
-    def __init__(
-        self,
-        tasks: Mapping[str, AbstractTask],
-        machine: Hardware,
-        stop: threading.Event,
-        events: Events,
-        *,
-        programs: int,
-        weights_of: Callable[[str], Weights],
-        watch: Watch | None = None,
-        examples: PreparedExamples | None = None,
-    ):
-        self.tasks, self.machine, self.stop, self.events = tasks, machine, stop, events
-        self.programs, self._ready = programs, set[tuple]()
-        self.weights_of, self.watch = weights_of, watch
-        self.examples = PreparedExamples() if examples is None else examples
+    Args:
+        tasks: The tasks by the key under which shapes name them.
+        buckets: What is to be trained.
+        programs: How many programs that takes.
+        weights_of: Gives the trained weights of a cell's parent by its key.
+        examples: Data that are prepared already, or will be; shapes that share them share one copy.
+        watch: See `run_sweep`.
+        events: Hears how it goes.
+        stop: When it is set, workers end at their next checkpoint.
+    """
+
+    tasks: Mapping[str, AbstractTask]
+    buckets: tuple[Bucket, ...]
+    programs: int
+    weights_of: Callable[[str], Weights]
+    examples: PreparedExamples
+    watch: Watch | None
+    events: Events
+    stop: threading.Event
+
+    def data_for(self, shape: Shape) -> PreparedData:
+        """The data of a shape, in this process."""
+        return self.examples.of(self.tasks[shape.task], shape.length, shape.model, shape.train)
+
+
+class BucketTrainer:
+    """Trains the buckets of a job; the threads of a process share one."""
+
+    def __init__(self, job: Job, machine: Hardware):
+        self.job, self.machine = job, machine
+        self._ready = set[tuple]()
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple, threading.Lock] = {}
         self._by_reference = set[tuple[ProgramShape, Sizes, AbstractObjective]]()
@@ -103,7 +119,7 @@ class BucketTrainer:
         except (StopRequested, HeadcountError):  # the latter is about the task, so about every bucket
             raise
         except Exception as error:  # a bucket that fails must not stop the others
-            if self.stop.is_set():  # the signal that stops us may have stopped a compiler's process too
+            if self.job.stop.is_set():  # the signal that stops us may have stopped a compiler's process too
                 raise StopRequested from error
             traceback.clear_frames(error.__traceback__)  # they hold the device's memory, which may be what ran out
             if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
@@ -140,13 +156,13 @@ class BucketTrainer:
 
     def _compiled_for(self, shape: Shape) -> tuple[ProgramShape, Sizes, AbstractObjective]:
         """What tells programs apart."""
-        task = self.tasks[shape.task].at(shape.length)
+        task = self.job.tasks[shape.task].at(shape.length)
         return shape.program, sizes_of(task), task.objective
 
     def _train(self, bucket: Bucket, backend: Backend) -> Trained:
         self._check_stop()
         shape = bucket.shape
-        prepared = self.data_for(shape)
+        prepared = self.job.data_for(shape)
         data = prepared.data
         with self._lock:  # a cache hit, or two threads would each make one
             known_by = (*self._compiled_for(shape), self.machine.side_by_side, backend)
@@ -171,8 +187,8 @@ class BucketTrainer:
                 states, measured, took = advance(states, members, now - before)
                 seconds += took
                 curves.append(np.asarray(measured.validation[error]))
-                self.events(Event("steps", done=(now - before) * len(bucket.cells)))
-                self.events(Event("checkpoint", done=now, detail=(bucket.cells, curves[-1][: len(bucket.cells)])))
+                self.job.events(Event("steps", done=(now - before) * len(bucket.cells)))
+                self.job.events(Event("checkpoint", done=now, detail=(bucket.cells, curves[-1][: len(bucket.cells)])))
                 if len(curves) == WATCHED_AT + 1:
                     seen = self._look(bucket, states, now, prepared, float(curves[-1][0]))
         # Not while holding the device: compiling this, too, is done while another bucket trains.
@@ -211,12 +227,12 @@ class BucketTrainer:
     def _tell_ready(self, compiled_for: tuple) -> None:
         with self._lock:
             self._ready.add(compiled_for)
-            self.events(Event("programs", done=len(self._ready), total=max(self.programs, len(self._ready))))
+            self.job.events(Event("programs", done=len(self._ready), total=max(self.job.programs, len(self._ready))))
 
     def _parent(self, cell: Cell, prepared: PreparedData) -> AbstractModel:
         """The trained model that a cell starts from, in standard units and without the heads that are removed."""
         try:
-            parent = from_arrays(parent_spec(cell), self.weights_of(cell.parent))
+            parent = from_arrays(parent_spec(cell), self.job.weights_of(cell.parent))
         except HeadcountError as error:
             raise StoreError(
                 f"a model with {spec_of(cell).heads} heads descends from cell {cell.parent}, which is lost: {error} "
@@ -232,11 +248,11 @@ class BucketTrainer:
         self, bucket: Bucket, states: TrainState, step: int, prepared: PreparedData, error: float
     ) -> dict[str, Any]:
         """What whoever watches says of the bucket's first model."""
-        if self.watch is None or not bucket.shape.from_random or prepared.data.probe is None:
+        if self.job.watch is None or not bucket.shape.from_random or prepared.data.probe is None:
             return {}
         cell = bucket.cells[0]
         model = jax.tree.map(lambda leaf: np.asarray(leaf)[0], states.model).with_heads(spec_of(cell).heads)
-        return self.watch(Glimpse(cell, step, model, prepared.removal_tokens(), error, prepared.baseline))
+        return self.job.watch(Glimpse(cell, step, model, prepared.removal_tokens(), error, prepared.baseline))
 
     def _results(
         self,
@@ -263,10 +279,6 @@ class BucketTrainer:
                 weights[cell.key] = model.to_arrays()
         return Trained(tuple(records), weights)
 
-    def data_for(self, shape: Shape) -> PreparedData:
-        """The data of a shape; shapes that share them share one copy."""
-        return self.examples.of(self.tasks[shape.task], shape.length, shape.model, shape.train)
-
     def _check_stop(self) -> None:
-        if self.stop.is_set():
+        if self.job.stop.is_set():
             raise StopRequested

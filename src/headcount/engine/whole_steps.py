@@ -17,15 +17,14 @@ from jaxtyping import Array, Float, Int
 
 from .._choices import Backend
 from .._compile import compile_ahead, deterministic_jit
-from ..backends.advance import ModelSizes, Moving, Step, advance
-from ..backends.aside import Aside, advance_aside
+from ..backends.advance import Aside, ModelSizes, Moving, Step, advance, advance_aside
 from ..models import AbstractModel
 from ..store.cell import MAX_WARMUP
 from ..tasks import AbstractObjective, Classification
 from .buckets import ProgramShape
 from .data import StoredTokens, chosen_examples
 from .hardware import FUSED_STEPS, Sizes, kernel_sizes
-from .schedule import batch_key, rate_at
+from .steps import batch_key, rate_at
 
 if TYPE_CHECKING:
     from .train import Member

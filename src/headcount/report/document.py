@@ -208,12 +208,12 @@ class Document:
         """As JSON: the content, and of a document with a name what all of these have."""
         if not self.name:
             return self.content()
-        common: dict[str, Any] = {"name": self.name, "title": self.title, "headline": self.headline}
-        common |= {"claims": [claim.as_dict() for claim in self.claims]}
+        common: dict[str, Any] = {"name": self.name, "title": self.title}
         common |= {"warning": self.warning} if self.warning else {}
-        common |= {"grids": [grid.as_dict() for grid in self.grids]} if self.grids else {}
         if self.source is not None and self.source.coverage is not None:
             common |= self.source.coverage.as_dict()
+        common |= {"headline": self.headline, "claims": [claim.as_dict() for claim in self.claims]}
+        common |= {"grids": [grid.as_dict() for grid in self.grids]} if self.grids else {}
         if self.provenance is not None:
             common["backends"] = self.provenance.backends
         return common | self.content()

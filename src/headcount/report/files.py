@@ -1,5 +1,6 @@
 """Files for people: written whole or not at all, and never over stored results."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -12,9 +13,11 @@ FORMATS = (".svg", ".pdf", ".png")
 
 
 def check_ending(path: Path) -> None:
-    """Raise `InputError` where no figure can be saved under this name."""
+    """Raise `InputError` where no figure can be saved under this name, or where it would replace results."""
     if path.suffix not in FORMATS:
         raise InputError(f"a figure must end in {', '.join(FORMATS)}, got {path}.")
+    with contextlib.suppress(OSError, RuntimeError):  # said when it is written
+        _spare_results(path, path.resolve())
 
 
 def file_name(name: str) -> str:

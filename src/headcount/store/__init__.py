@@ -1,10 +1,10 @@
 """The only hand-off between training and reading. Nothing here imports JAX."""
 
-from .backends import backend_of, backend_words
 from .cell import Cell, Content, Outcome, Precision, Record, TrainSpec
 from .database import FILE_NAME
 from .experiment import Experiment, Value
 from .live import LIVE_FILE, Live, read_live
+from .rows import backend_of, backend_words
 from .store import Progress, Store
 
 __all__ = [

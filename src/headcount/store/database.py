@@ -99,7 +99,6 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
                     raise no_results(path.parent)
                 _make_tables(connection)
             if writing:
-                connection.execute("PRAGMA journal_mode = DELETE")  # earlier versions wrote with a write-ahead log
                 connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is the commit: it has to last
         except BaseException:
             if connection is not None:
@@ -116,15 +115,6 @@ def open_unchecked(path: Path, *, writing: bool = False) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={'rwc' if writing else 'rw'}"
     connection = sqlite3.connect(address, timeout=WAIT_SECONDS, uri=True)
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    if writing:
-        return connection
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:  # a read-only folder has no place for the log of earlier versions, which is empty
-        if any(path.with_name(path.name + ending).exists() for ending in ("-journal", "-wal")):
-            raise
-        connection.close()
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     return connection
 
 
@@ -240,7 +230,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _require_regular(path: Path) -> None:
-    """Raise `StoreError` where the file, or one that SQLite opens with it, is a pipe, for which it would wait."""
-    for each in (path, *(path.with_name(path.name + ending) for ending in ("-journal", "-wal", "-shm"))):
+    """Raise `StoreError` where the file or its journal is a pipe, for which SQLite would wait."""
+    for each in (path, path.with_name(f"{path.name}-journal")):
         if each.exists() and not each.is_file():
             raise StoreError(f"{each} is not a regular file; remove it, or choose another folder.")

@@ -8,18 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .cell import Cell, Content, Outcome, Record, TrainSpec, train_text
-from .database import require_texts
 from .experiment import Experiment
 
 Rows = list[tuple]
 OF_ONE_CELL = ("seconds", "finished")
 """What of a provenance differs from cell to cell; the rest, such as versions, is the origin of many."""
-PROVENANCE_TYPES: dict[str, type | tuple[type, ...]] = {
-    "device": str, "backend": str, "versions": dict, "early": dict, "seconds": (int, float), "finished": str,
-}  # fmt: skip
-COORDINATES = {int, float, str}
-OF_SETTINGS = ("task", "model", "train")
-"""The settings of an experiment that are read by name."""
 CELL_COLUMNS = ("key", "task", "model", "train", "length", "seed", "parent", "removed", "probe")
 RESULT_COLUMNS = ("outcome", "origin", "pack", "names", "metrics", "provenance", "message", "curve")
 INSERT = (
@@ -87,8 +80,8 @@ def records_of(cells: Rows, texts: Rows) -> list[Record]:
     text_of = dict(texts)
     content = functools.cache(lambda number: Content.parsed(text_of[number]))
     train = functools.cache(lambda number: TrainSpec(**json.loads(text_of[number])))
-    origin = functools.cache(lambda number: read_provenance(text_of[number]))
-    names = functools.cache(lambda number: _names(text_of[number]))
+    origin = functools.cache(lambda number: json.loads(text_of[number]))
+    names = functools.cache(lambda number: json.loads(text_of[number]))
 
     def record(row: tuple) -> Record:
         if tuple(map(type, row)) != CELL_TYPES:
@@ -112,20 +105,11 @@ def records_of(cells: Rows, texts: Rows) -> list[Record]:
             outcome=Outcome(outcome),
             metrics=dict(zip(names(named), values, strict=True)),
             curve=tuple((step, value) for step, value in json.loads(curve)),
-            provenance=origin(made_by) | read_provenance(provenance),
+            provenance=origin(made_by) | json.loads(provenance),
             message=message,
         )
 
     return sorted(map(record, cells), key=_order)
-
-
-def read_provenance(text: str) -> dict[str, Any]:
-    """A provenance, or a part of it. Raises TypeError where a value is of another type."""
-    provenance = json.loads(text)
-    for name, value in provenance.items():
-        if not isinstance(value, PROVENANCE_TYPES.get(name, object)):
-            raise TypeError(f"{name} has a value of the wrong type")
-    return provenance
 
 
 def experiments_of(rows: Rows, places: Rows) -> list[Experiment]:
@@ -133,25 +117,18 @@ def experiments_of(rows: Rows, places: Rows) -> list[Experiment]:
     placed: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
     for number, key, place in places:
         placed[number][key] = tuple(json.loads(place))
-    require_texts(key for each in placed.values() for key in each)
-    if not {type(value) for each in placed.values() for place in each.values() for value in place} <= COORDINATES:
-        raise TypeError("a coordinate is neither a number nor a word")
     return [_experiment(row, placed[row[0]]) for row in rows]
 
 
 def _experiment(row: tuple, places: Mapping[str, tuple]) -> Experiment:
     _, name, question, task, axes, settings, study, scale = row
-    axes, settings = json.loads(axes), json.loads(settings)
-    require_texts([name, question, task, study, scale, *axes])
-    if not (type(settings) is dict and all(type(settings.get(part, {})) is dict for part in OF_SETTINGS)):
-        raise TypeError(f"the settings of {name} are not JSON objects")
     return Experiment(
         name=name,
         question=question,
         task=task,
-        axes=tuple(axes),
+        axes=tuple(json.loads(axes)),
         places=places,
-        settings=settings,
+        settings=json.loads(settings),
         study=study,
         scale=scale,
     )
@@ -164,9 +141,18 @@ def _order(record: Record) -> tuple[str, int, float, float, int, str]:
     return Content.of(cell.task).text, cell.length, heads, cell.train.learning_rate, cell.seed, cell.key
 
 
-def _names(text: str) -> list[str]:
-    names = json.loads(text)
-    if type(names) is not list:
-        raise TypeError(f"{text[:40]} is not a list of names")
-    require_texts(names)
-    return names
+def backend_of(provenance: Mapping[str, Any]) -> str:
+    """What computed a model, such as "fused 0.1.0, AVX-512"; records that do not say it are of plain JAX."""
+    return provenance.get("backend", "reference")
+
+
+def backend_words(counts: Mapping[str, int]) -> str:
+    """The back ends in words, with the number of models of each where there are several.
+
+    Example:
+        >>> backend_words({"fused 0.1.0, AVX-512": 2, "reference": 4})
+        'fused 0.1.0, AVX-512 (2 models); reference (4 models)'
+    """
+    if len(counts) < 2:
+        return "".join(counts)
+    return "; ".join(f"{name} ({count} {'model' if count == 1 else 'models'})" for name, count in counts.items())

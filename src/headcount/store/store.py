@@ -28,7 +28,6 @@ from typing import Any
 import filelock
 
 from ..errors import StoreError
-from .backends import backend_of
 from .cell import Outcome, Record
 from .database import (
     FILE_NAME,
@@ -38,7 +37,6 @@ from .database import (
     one_state,
     open_unchecked,
     readable,
-    require_texts,
 )
 from .experiment import Experiment
 from .live import read_live
@@ -48,9 +46,9 @@ from .rows import (
     SELECT_PLACES,
     SELECT_TEXTS,
     Rows,
+    backend_of,
     experiments_of,
     insert,
-    read_provenance,
     records_of,
 )
 from .weights import FOLDER, Weights, read_pack, remove_orphans, write_packs
@@ -248,7 +246,6 @@ class Store:
             values=(experiment, *names),
         )
         with readable(self._file):
-            require_texts(name for name, _ in rows)
             return {name: json.loads(content) for name, content in rows}
 
     def settled_keys(self) -> set[str]:
@@ -277,8 +274,6 @@ class Store:
             "SELECT experiment, command, started FROM runs ORDER BY id",
             "SELECT experiment, name FROM attachments ORDER BY name",
         )
-        with readable(self._file):
-            require_texts(text for _, *texts in (*experiments, *runs, *facts) for text in texts)
         cells, settled = dict(places), dict(done)
         return [
             Progress(
@@ -307,7 +302,7 @@ class Store:
         counts: Counter[str] = Counter()
         with readable(self._file):
             for origin, models in rows:
-                counts[backend_of(read_provenance(origin))] += models
+                counts[backend_of(json.loads(origin))] += models
         return dict(sorted(counts.items()))
 
     def weights_path(self, key: str) -> Path:

@@ -13,6 +13,7 @@ clause with a witness; where it finds none, that supports the clause but does no
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -30,8 +31,7 @@ PLACE_TOLERANCE = 1e-3
 """Minimisers no farther apart count as one point."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Clause:
+class Clause(NamedTuple):
     """One clause, whether it holds, and the numbers that show it."""
 
     name: str
@@ -96,21 +96,16 @@ def check_assumptions(task: Retrieval) -> AssumptionReport:
         hessian = jax.jit(jax.hessian(features))  # of all components; only the i-th is used at the i-th minimiser
         floors = np.array([np.linalg.eigvalsh(np.asarray(hessian(place))[i])[0] for i, place in enumerate(places)])
         gradient = np.atleast_2d(np.asarray(jax.jit(jax.jacobian(outer))(minima)))
-    clauses = (
-        _range(searches),
-        _unique(searches),
-        _distinct(places),
-        _curved(floors),
-        _steep(gradient),
-        _large(task),
-    )
     return AssumptionReport(
-        clauses=clauses, minimisers=places, minima=minima, hessian_floor=floors, outer_gradient=gradient
+        clauses=_clauses(task, searches, places, floors, gradient),
+        minimisers=places,
+        minima=minima,
+        hessian_floor=floors,
+        outer_gradient=gradient,
     )
 
 
-@dataclass(frozen=True)
-class _Search:
+class _ComponentMinimum(NamedTuple):
     place: np.ndarray
     value: float
     rivals: int
@@ -119,7 +114,7 @@ class _Search:
     highest: float
 
 
-def _minimise(component, everywhere, i: int, dim: int) -> _Search:
+def _minimise(component, everywhere, i: int, dim: int) -> _ComponentMinimum:
     def objective(x):
         value, gradient = component(x, i)
         return float(value), np.asarray(gradient, np.float64)
@@ -136,57 +131,52 @@ def _minimise(component, everywhere, i: int, dim: int) -> _Search:
         if end.fun <= best.fun + VALUE_TOLERANCE and np.linalg.norm(end.x - best.x) > PLACE_TOLERANCE
     ]
     sampled = np.asarray(everywhere(generator.random((4096, dim))))[:, i]
-    return _Search(best.x, float(best.fun), len(rivals), min(float(best.fun), sampled.min()), float(sampled.max()))
+    return _ComponentMinimum(
+        best.x, float(best.fun), len(rivals), min(float(best.fun), sampled.min()), float(sampled.max())
+    )
 
 
-def _clause(name: str, failures: list[str], support: str) -> Clause:
-    return Clause(name=name, holds=not failures, evidence="; ".join(failures) or support)
-
-
-def _range(searches: list[_Search]) -> Clause:
-    failures = [
+def _clauses(
+    task: Retrieval, searches: list[_ComponentMinimum], places: np.ndarray, floors: np.ndarray, gradient: np.ndarray
+) -> tuple[Clause, ...]:
+    """Every clause, with the components at which it fails or else with its support."""
+    outside = [
         f"f_{i} takes values in [{search.lowest:.4g}, {search.highest:.4g}]"
         for i, search in enumerate(searches, start=1)
         if search.lowest < -VALUE_TOLERANCE or search.highest > 1 + VALUE_TOLERANCE
     ]
-    return _clause("range", failures, "every sampled value lies in [0, 1]")
-
-
-def _unique(searches: list[_Search]) -> Clause:
-    failures = [
+    rivals = [
         f"f_{i} reaches its minimum {search.value:.4g} at {search.rivals} other end points of {STARTS} searches"
         for i, search in enumerate(searches, start=1)
         if search.rivals
     ]
-    return _clause("2.1", failures, f"all {STARTS} searches per component end at one minimiser")
-
-
-def _distinct(places: np.ndarray) -> Clause:
-    count = len(places)
-    if count < 2:
-        return _clause("2.2", [], "there is only one minimiser")
-    gaps = np.linalg.norm(places[:, None] - places[None], axis=-1) + np.where(np.eye(count), np.inf, 0)
-    i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
-    nearest = f"nearest minimisers x^({i + 1}) and x^({j + 1}) are {gaps[i, j]:.4g} apart"
-    return _clause("2.2", [nearest] if gaps[i, j] <= PLACE_TOLERANCE else [], nearest)
-
-
-def _curved(floors: np.ndarray) -> Clause:
-    failures = [
+    flat = [
         f"the Hessian of f_{i} has eigenvalue {floor:.4g} at x^({i})"
         for i, floor in enumerate(floors, start=1)
         if not floor > 1e-6
     ]
-    return _clause("2.3", failures, f"smallest Hessian eigenvalue {floors.min():.4g}")
+    slopes = np.max(np.abs(gradient), axis=0)
+    idle = [f"dF0/dz_{i} is {value:.3g} at the minima" for i, value in enumerate(slopes, start=1) if not value > 1e-9]
+    together, nearest = _nearest_minimisers(places)
+    smallest = min(len(set_places) for set_places in task.position_sets)
+    size = f"the smallest S_i holds {smallest} of {task.length} positions"
+    rows = (
+        ("range", outside, "every sampled value lies in [0, 1]"),
+        ("2.1", rivals, f"all {STARTS} searches per component end at one minimiser"),
+        ("2.2", [nearest] if together else [], nearest),
+        ("2.3", flat, f"smallest Hessian eigenvalue {floors.min():.4g}"),
+        ("2.4", idle, f"smallest |dF0/dz_i| is {slopes.min():.4g}"),
+        ("sets", [size] if 4 * smallest < task.length else [], size),
+    )
+    return tuple(Clause(name, not failures, "; ".join(failures) or support) for name, failures, support in rows)
 
 
-def _steep(gradient: np.ndarray) -> Clause:
-    size = np.max(np.abs(gradient), axis=0)
-    failures = [f"dF0/dz_{i} is {value:.3g} at the minima" for i, value in enumerate(size, start=1) if not value > 1e-9]
-    return _clause("2.4", failures, f"smallest |dF0/dz_i| is {size.min():.4g}")
-
-
-def _large(task: Retrieval) -> Clause:
-    smallest = min(len(places) for places in task.position_sets)
-    words = f"the smallest S_i holds {smallest} of {task.length} positions"
-    return _clause("sets", [words] if 4 * smallest < task.length else [], words)
+def _nearest_minimisers(places: np.ndarray) -> tuple[bool, str]:
+    """Whether the two nearest minimisers are one point, and how far apart they are."""
+    count = len(places)
+    if count < 2:
+        return False, "there is only one minimiser"
+    gaps = np.linalg.norm(places[:, None] - places[None], axis=-1) + np.where(np.eye(count), np.inf, 0)
+    i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
+    words = f"nearest minimisers x^({i + 1}) and x^({j + 1}) are {gaps[i, j]:.4g} apart"
+    return bool(gaps[i, j] <= PLACE_TOLERANCE), words

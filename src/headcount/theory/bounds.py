@@ -18,7 +18,7 @@ PAPER = "arXiv 2510.06662"
 
 @dataclass(frozen=True)
 class Condition:
-    """What a bound requires, and whether it holds; None where the setting does not determine it."""
+    """A condition of a bound, and whether it holds; None where the setting does not determine it."""
 
     text: str
     holds: bool | None
@@ -159,74 +159,67 @@ def depth_conjecture(setting: Setting) -> Bound:
 
 def all_bounds(setting: Setting) -> tuple[Bound, ...]:
     """Every bound of the first paper at one setting, in its order."""
-    heads, dims, length, head_dim = setting.heads, setting.intrinsic_dim, setting.length, setting.head_dim
-    q, beta = 1 / setting.eps**2, sharpness_needed(setting)
-    selector = Bound(
-        name="selector error",
-        value=selector_error(q),
-        claim=f"with q = {q:.3g} the order-statistics selector recovers every input within this",
-        source=f"Theorem 1, {PAPER}; the rate is ours",
-        kind="repaired",
-    )
-    accuracy = Bound(
-        name="component accuracy delta",
-        value=component_accuracy(setting),
-        claim="component nets within this of f_i use at most a quarter of eps",
-        source=f"Theorem 2(1), {PAPER}",
-        conditions=(setting.enough,),
-    )
-    head = Bound(
-        name="head error",
-        value=head_error(beta, length, length),
-        claim=f"a softmax with beta = {beta:.3g} reads the minimum over {length} of {length} places within this",
-        source=f"Theorem 2(1), {PAPER}; a gate of depth 2 in place of 1",
-        kind="repaired",
-    )
-    sharpness = Bound(
-        name="sharpness beta",
-        value=beta,
-        claim="with scores scaled by this D heads read D minima accurately enough",
-        source=f"Theorem 2(1), {PAPER}",
-        conditions=(setting.enough,),
-    )
-    enough_heads = Bound(
-        name="enough heads: exponent",
-        value=setting.gamma,
-        claim="h = D heads with head_dim n = 2 need M of the order of eps^-this",
-        source=f"Theorem 2(1), {PAPER}",
-        conditions=(
-            setting.enough,
-            Condition("head_dim n >= 2", head_dim >= 2),
-            Condition("components and F0 within delta by two-layer nets of width C / delta^gamma", None),
-        ),
-    )
-    # Lemma 9's middle matrix has T N x 2 N entries with N of the order of 1 / eps, most of them zeros.
-    needed = length * setting.dim
-    wide_head = Bound(
-        name="one wide head: exponent",
-        value=1 + setting.gamma,
-        claim=f"one head with head_dim n >= T d = {needed} and a five-layer readout needs eps^-this non-zero weights",
-        source=f"Theorem 2(3), {PAPER}; with the zeros of its blocks M grows as eps^-{max(2.0, 1 + setting.gamma):g}",
-        kind="repaired",
-        conditions=(Condition(f"head_dim n >= T d = {needed}", head_dim >= needed),),
-    )
-    bound = 2 * length * math.ceil(1 / setting.eps)
-    max_net = Bound(
-        name="maximum by ReLU: width",
-        value=float(max(max_net_widths(length, setting.eps))),
-        claim=f"a three-layer ReLU net this wide gives the maximum of {length} numbers in [0, 1] within eps = "
-        f"{setting.eps:g}",
-        source=f"Lemma 9, {PAPER} (it states at most 2 T ceil(1 / eps) = {bound})",
-    )
+    dims, length, eps = setting.intrinsic_dim, setting.length, setting.eps
+    q, beta, needed = 1 / eps**2, sharpness_needed(setting), length * setting.dim
     return (
-        selector,
-        accuracy,
-        sharpness,
-        head,
-        enough_heads,
-        *_too_few_heads(setting, exponent(heads, dims, length, head_dim)),
-        wide_head,
-        max_net,
+        Bound(
+            name="selector error",
+            value=selector_error(q),
+            claim=f"with q = {q:.3g} the order-statistics selector recovers every input within this",
+            source=f"Theorem 1, {PAPER}; the rate is ours",
+            kind="repaired",
+        ),
+        Bound(
+            name="component accuracy delta",
+            value=component_accuracy(setting),
+            claim="component nets within this of f_i use at most a quarter of eps",
+            source=f"Theorem 2(1), {PAPER}",
+            conditions=(setting.enough,),
+        ),
+        Bound(
+            name="sharpness beta",
+            value=beta,
+            claim="with scores scaled by this D heads read D minima accurately enough",
+            source=f"Theorem 2(1), {PAPER}",
+            conditions=(setting.enough,),
+        ),
+        Bound(
+            name="head error",
+            value=head_error(beta, length, length),
+            claim=f"a softmax with beta = {beta:.3g} reads the minimum over {length} of {length} places within this",
+            source=f"Theorem 2(1), {PAPER}; a gate of depth 2 in place of 1",
+            kind="repaired",
+        ),
+        Bound(
+            name="enough heads: exponent",
+            value=setting.gamma,
+            claim="h = D heads with head_dim n = 2 need M of the order of eps^-this",
+            source=f"Theorem 2(1), {PAPER}",
+            conditions=(
+                setting.enough,
+                Condition("head_dim n >= 2", setting.head_dim >= 2),
+                Condition("components and F0 within delta by two-layer nets of width C / delta^gamma", None),
+            ),
+        ),
+        *_too_few_heads(setting),
+        # Lemma 9's middle matrix has T N x 2 N entries with N of the order of 1 / eps, most of them zeros.
+        Bound(
+            name="one wide head: exponent",
+            value=1 + setting.gamma,
+            claim=f"one head with head_dim n >= T d = {needed} and a five-layer readout needs eps^-this non-zero "
+            "weights",
+            source=f"Theorem 2(3), {PAPER}; with the zeros of its blocks M grows as "
+            f"eps^-{max(2.0, 1 + setting.gamma):g}",
+            kind="repaired",
+            conditions=(Condition(f"head_dim n >= T d = {needed}", setting.head_dim >= needed),),
+        ),
+        Bound(
+            name="maximum by ReLU: width",
+            value=float(max(max_net_widths(length, eps))),
+            claim=f"a three-layer ReLU net this wide gives the maximum of {length} numbers in [0, 1] within eps = "
+            f"{eps:g}",
+            source=f"Lemma 9, {PAPER} (it states at most 2 T ceil(1 / eps) = {2 * length * math.ceil(1 / eps)})",
+        ),
         unique_dim(dims, dims + 1, length, setting.gamma),
         depth_conjecture(setting),
     )
@@ -243,48 +236,45 @@ def averaging_error(setting: Setting) -> float:
     return setting.slope / (2 * cells) if cells else math.inf
 
 
-def _too_few_heads(setting: Setting, k: float) -> tuple[Bound, Bound]:
+def _too_few_heads(setting: Setting) -> tuple[Bound, Bound]:
     """Theorem 2(2): the exponent k, and the exponent k / 4 of a five-layer readout.
 
     Both are of eps -> 0 at fixed n and T: no size of M at one eps follows.
     """
-    from_there = averaging_error(setting)
+    heads, dims, from_there = setting.heads, setting.intrinsic_dim, averaging_error(setting)
+    k = exponent(heads, dims, setting.length, setting.head_dim)
     limit = "" if math.isinf(from_there) else f" = {from_there:.3g}"
-    small = (
-        "" if setting.eps < from_there else f"; averages and small nets reach eps = {from_there:.3g} for a linear F0"
-    )
-    conditions = (
-        Condition(f"eps < L0 / (2 floor(h n / D)){limit}", setting.eps < from_there),
-        Condition("h < D", setting.heads < setting.intrinsic_dim),
-        Condition("4 divides T", setting.length % 4 == 0),
-        Condition("one attention layer", setting.layers == 1),
-        Condition("Assumption 1: |P| <= 1, F of two layers, every weight at most 1", None),
-        ASSUMPTION_2,
-    )
+    averages = f"; averages and small nets reach eps = {from_there:.3g} for a linear F0"
     # The smallest multiple of 4 that makes k positive: T/4 > (n + 2) s + D.
-    min_length = 4 * ((setting.head_dim + 2) * setting.heads + setting.intrinsic_dim + 1)
-    few = setting.heads < setting.intrinsic_dim
-    remedy = (
-        f"it takes length {min_length} or more"
-        if few
-        else f"no length helps: h >= D = {setting.intrinsic_dim} heads are enough"
-    )
-    why = "" if k > 0 else f"vacuous: k = {k:.3g} is not positive; {remedy}"
-
-    def bound(name: str, value: float, claim: str, source: str = "Theorem 2(2)") -> Bound:
-        given, where = value if k > 0 else None, f"{source}, {PAPER}"
-        return Bound(name=name, value=given, claim=claim, source=where, conditions=conditions, why=why)
-
-    return (
-        bound(
-            "too few heads: exponent k",
-            k,
-            f"as eps goes to 0, T and n fixed, with fewer than D heads M grows at least as eps^-this{small}",
+    min_length = 4 * ((setting.head_dim + 2) * heads + dims + 1)
+    remedy = f"it takes length {min_length} or more"
+    if heads >= dims:
+        remedy = f"no length helps: h >= D = {dims} heads are enough"
+    shared = {
+        "conditions": (
+            Condition(f"eps < L0 / (2 floor(h n / D)){limit}", setting.eps < from_there),
+            Condition("h < D", heads < dims),
+            Condition("4 divides T", setting.length % 4 == 0),
+            Condition("one attention layer", setting.layers == 1),
+            Condition("Assumption 1: |P| <= 1, F of two layers, every weight at most 1", None),
+            ASSUMPTION_2,
         ),
-        bound(
-            "too few heads, five-layer readout: exponent",
-            k / 4,
-            "a deeper readout does not help: as eps goes to 0, M still grows at least as eps^-this",
-            "after Theorem 2",
+        "why": "" if k > 0 else f"vacuous: k = {k:.3g} is not positive; {remedy}",
+    }
+    return (
+        Bound(
+            name="too few heads: exponent k",
+            value=k if k > 0 else None,
+            claim="as eps goes to 0, T and n fixed, with fewer than D heads M grows at least as eps^-this"
+            f"{'' if setting.eps < from_there else averages}",
+            source=f"Theorem 2(2), {PAPER}",
+            **shared,
+        ),
+        Bound(
+            name="too few heads, five-layer readout: exponent",
+            value=k / 4 if k > 0 else None,
+            claim="a deeper readout does not help: as eps goes to 0, M still grows at least as eps^-this",
+            source=f"after Theorem 2, {PAPER}",
+            **shared,
         ),
     )

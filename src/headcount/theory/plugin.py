@@ -1,4 +1,4 @@
-"""What the theory adds to headcount: its verbs, and the support dimension of what is measured."""
+"""The plugin of the theory: its verbs, and the support dimension of measured tasks."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence

@@ -9,7 +9,7 @@ import numpy as np
 from headcount.models import ClassTokenSpec, ClassTokenTransformer
 from headcount.tasks import Retrieval, quadratic_basins, sum_of_maxima
 from headcount.theory import Collision, Domain, domain_of, find_collisions
-from headcount.theory.collisions.heads import coordinates_read, fold
+from headcount.theory.collisions.heads import coordinates_read, fold_heads
 from headcount.theory.collisions.observables import AbstractObservables
 
 LENGTH, DIM = 4, 2
@@ -64,5 +64,5 @@ def collision_at(pair: np.ndarray, observables: AbstractObservables) -> Collisio
 def head_observables(kind, weights: ClassTokenTransformer, shared: tuple[int, ...] = (), length: int = LENGTH):
     """Use under `jax.enable_x64(True)`."""
     coordinates = coordinates_read([weights])
-    heads = jax.tree.map(jnp.asarray, fold(weights, coordinates, length)[0])
+    heads = jax.tree.map(jnp.asarray, fold_heads(weights, coordinates, length)[0])
     return kind(heads=heads, coordinates=coordinates, shared=shared)

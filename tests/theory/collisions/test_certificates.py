@@ -19,7 +19,7 @@ from headcount.tasks import FunctionTask, Retrieval, max_plus_min
 from headcount.theory import Certificate, Domain, certify, construct, find_collisions
 from headcount.theory.bounds import steep_net_size
 from headcount.theory.collisions.certificates import _min_gap
-from headcount.theory.collisions.heads import fold
+from headcount.theory.collisions.heads import fold_heads
 from headcount.theory.collisions.observables import CentredOutputs, ClassOutputs, HeadOutputs, Moments, mixing_of
 from headcount.theory.intervals import point
 from headcount.theory.intervals.rules import RULES
@@ -288,7 +288,7 @@ def test_sequences_that_differ_at_a_shared_place_are_no_exact_collision():
 def test_coordinates_that_the_observables_omit_but_the_model_reads_are_not_taken_to_agree():
     weights = model(0)
     with jax.enable_x64(True):
-        heads = jax.tree.map(jnp.asarray, fold(weights, ((0, 0),), LENGTH)[0])
+        heads = jax.tree.map(jnp.asarray, fold_heads(weights, ((0, 0),), LENGTH)[0])
         observables = HeadOutputs(heads=heads, coordinates=((0, 0),))
         collision = collision_at(close_pair(observables, drawn("maxima", 3)), observables)
     assert not certified_or_refused(collision, weights)

@@ -12,7 +12,7 @@ from headcount._choices import POSITIONS
 from headcount._precision import in_double
 from headcount.errors import InputError
 from headcount.models import ClassTokenSpec, textbook
-from headcount.theory.collisions.heads import coordinates_read, fold, stacked
+from headcount.theory.collisions.heads import coordinates_read, fold_heads, stack_heads
 from headcount.theory.collisions.observables import HeadOutputs
 from tests.helpers.tolerance import assert_close
 
@@ -40,7 +40,7 @@ def leaves(ends) -> list[tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_both_ends_are_the_same_number_to_twelve_digits_the_lower_below_the_upper(positions, seed):
     model = random_model(positions, seed)
-    for low, high in leaves(fold(model, coordinates_read([model]), LENGTH)):
+    for low, high in leaves(fold_heads(model, coordinates_read([model]), LENGTH)):
         assert low.dtype == high.dtype == np.float64
         assert np.all(low <= high)
         assert np.all(high - low <= 1e-12 * (np.abs(low) + np.abs(high).max()))
@@ -70,7 +70,7 @@ def test_the_ends_hold_the_exact_products_of_the_weights(positions):
         "value_weight": values.dot(second),
         "value_bias": added.dot(values.T),
     }
-    low, high = fold(model, coordinates_read([model]), LENGTH)
+    low, high = fold_heads(model, coordinates_read([model]), LENGTH)
     for name, numbers in wanted.items():
         below, above = (np.asarray(getattr(end, name)) for end in (low, high))
         assert below.shape == numbers.shape, name
@@ -80,7 +80,7 @@ def test_the_ends_hold_the_exact_products_of_the_weights(positions):
 
 def test_single_weights_are_kept_to_the_last_bit():
     model = random_model()
-    low, high = fold(model, coordinates_read([model]), LENGTH)
+    low, high = fold_heads(model, coordinates_read([model]), LENGTH)
     for end in (low, high):
         assert np.array_equal(np.asarray(end.inwards), np.asarray(model.encoder_in.weight, np.float64))
         assert np.array_equal(np.asarray(end.bias)[0], np.asarray(model.encoder_in.bias, np.float64))
@@ -94,7 +94,7 @@ def test_folded_heads_read_what_the_textbooks_heads_read(positions, seed):
         wide = in_double(model)
         coordinates = coordinates_read([model])
         observables = HeadOutputs(
-            heads=jax.tree.map(jnp.asarray, fold(model, coordinates, LENGTH)[0]), coordinates=coordinates
+            heads=jax.tree.map(jnp.asarray, fold_heads(model, coordinates, LENGTH)[0]), coordinates=coordinates
         )
         (layer,) = wide.attention
         embedded = textbook.embed(wide, jnp.asarray(tokens))
@@ -102,7 +102,7 @@ def test_folded_heads_read_what_the_textbooks_heads_read(positions, seed):
         for head in range(2):
             scores = embedded @ (layer.key[head].T @ (layer.query[head] @ wide.class_token))
             wanted.append(layer.value[head] @ (embedded.T @ jax.nn.softmax(wide.beta * scores)))
-        assert_close(observables.of(jnp.asarray(tokens), None), jnp.concatenate(wanted), "what the heads read")
+        assert_close(observables.observe(jnp.asarray(tokens), None), jnp.concatenate(wanted), "what the heads read")
 
 
 def test_numbers_that_are_zero_in_w_v_or_in_w_o_are_left_out():
@@ -115,7 +115,7 @@ def test_numbers_that_are_zero_in_w_v_or_in_w_o_are_left_out():
     assert coordinates_read([model]) == tuple((head, row) for head in range(2) for row in range(3))
     assert coordinates_read([cut]) == ((0, 0), (0, 2), (1, 0), (1, 1))
     assert coordinates_read([cut, model]) == coordinates_read([model])
-    low, _ = fold(cut, coordinates_read([cut]), LENGTH)
+    low, _ = fold_heads(cut, coordinates_read([cut]), LENGTH)
     assert low.value_weight.shape == (4, 7)
     assert low.score_weight.shape == (2, 7)
 
@@ -130,17 +130,17 @@ def test_a_model_whose_readout_sees_nothing_is_refused(part):
 
 def test_two_layers_are_refused():
     with pytest.raises(InputError, match="only one layer can be folded, the model has 2"):
-        fold(random_model(layers=2), ((0, 0),), LENGTH)
+        fold_heads(random_model(layers=2), ((0, 0),), LENGTH)
 
 
 def test_stacked_models_are_the_single_ones():
     models = [random_model(seed=seed) for seed in range(3)]
     with jax.enable_x64(True):
-        together = stacked(models, LENGTH)
+        together = stack_heads(models, LENGTH)
         for i, model in enumerate(models):
             for many, one in zip(
                 jax.tree.leaves(together),
-                jax.tree.leaves(fold(model, coordinates_read(models), LENGTH)[0]),
+                jax.tree.leaves(fold_heads(model, coordinates_read(models), LENGTH)[0]),
                 strict=True,
             ):
                 assert np.array_equal(np.asarray(many[i]), np.asarray(one))

@@ -13,7 +13,7 @@ from headcount._precision import in_double
 from headcount.errors import InputError
 from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import sum_of_maxima
-from headcount.theory.collisions.krawczyk import is_steady, reduced
+from headcount.theory.collisions.certificates import is_steady, reduced_observables
 from headcount.theory.collisions.observables import ClassOutputs, HeadOutputs, Moments, check_fit
 from headcount.theory.intervals.arithmetic import ball
 from tests.helpers.tolerance import assert_close
@@ -58,7 +58,7 @@ def assert_derivative(observables, pair: np.ndarray) -> None:
     @jax.jit
     def both(pair):
         scale = observables.scale(pair)
-        return observables.jacobian(pair[0], scale), jax.jacobian(lambda x: observables.of(x, scale))(pair[0])
+        return observables.jacobian(pair[0], scale), jax.jacobian(lambda x: observables.observe(x, scale))(pair[0])
 
     assert_close(*both(jnp.asarray(pair)), "derivative")
 
@@ -74,7 +74,7 @@ def test_the_derivative_is_that_of_the_numbers(name, positions):
 @pytest.mark.parametrize("name", ["head outputs", "moments", "moments with shared places"])
 def test_the_derivative_of_fewer_numbers_is_that_of_the_fewer_numbers(name):
     pair = together()
-    observables = reduced(OBSERVABLES[name](random_model()), pair)
+    observables = reduced_observables(OBSERVABLES[name](random_model()), pair)
     assert observables.features is not None
     assert_derivative(observables, pair)
 
@@ -86,7 +86,7 @@ def test_the_linearised_difference_is_the_derivative_with_respect_to_the_pair(na
     @jax.jit
     def both(pair):
         scale = jax.lax.stop_gradient(observables.scale(pair))
-        parted = observables.of(pair[0], scale) - observables.of(pair[1], scale)
+        parted = observables.observe(pair[0], scale) - observables.observe(pair[1], scale)
         return (
             observables.linearised(pair),
             parted,
@@ -134,7 +134,7 @@ def test_class_outputs_agree_to_first_order_along_directions_that_leave_the_numb
 @pytest.mark.parametrize("kind", [HeadOutputs, Moments])
 def test_fewer_numbers_tell_all_that_the_model_reads_for_every_value_is_an_affine_function_of_them(kind, seed):
     full, pair = head_observables(kind, random_model(seed=seed, head_dim=6)), together(seed)
-    observables = reduced(full, pair)
+    observables = reduced_observables(full, pair)
     assert observables.features is not None
     assert len(observables.coordinates) < len(full.coordinates)
     assert set(observables.owners) == set(full.owners)
@@ -151,27 +151,27 @@ def test_fewer_numbers_tell_all_that_the_model_reads_for_every_value_is_an_affin
 
 def test_tokens_that_lie_apart_keep_all_numbers():
     observables = head_observables(HeadOutputs, random_model(head_dim=2))
-    assert reduced(observables, apart(0)) is observables
+    assert reduced_observables(observables, apart(0)) is observables
 
 
 @pytest.mark.parametrize("positions", ["additive", "concatenated"])
 def test_values_that_depend_on_the_place_keep_all_numbers(positions):
     observables = head_observables(HeadOutputs, random_model(positions))
-    assert reduced(observables, together()) is observables
+    assert reduced_observables(observables, together()) is observables
 
 
 def test_fewer_numbers_are_not_made_fewer_again_and_class_outputs_never():
     pair = together()
-    observables = reduced(head_observables(HeadOutputs, random_model()), pair)
-    assert reduced(observables, pair) is observables
+    observables = reduced_observables(head_observables(HeadOutputs, random_model()), pair)
+    assert reduced_observables(observables, pair) is observables
     other = ClassOutputs(model=in_double(random_model()))
-    assert reduced(other, pair) is other
+    assert reduced_observables(other, pair) is other
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_unit_that_could_flip_is_not_steady(seed):
     pair = together(seed, width=1e-4)
-    observables = reduced(head_observables(HeadOutputs, random_model(seed=seed)), pair)
+    observables = reduced_observables(head_observables(HeadOutputs, random_model(seed=seed)), pair)
     heads = observables.heads
     before = pair.reshape(-1, DIM) @ np.asarray(heads.inwards).T + np.asarray(heads.bias)[0]
     others = np.setdiff1d(np.arange(9), np.array(observables.features) - DIM)
@@ -182,7 +182,7 @@ def test_a_unit_that_could_flip_is_not_steady(seed):
 
 def test_a_pair_moved_to_where_a_unit_has_flipped_is_not_steady():
     pair = together(1, width=1e-4)
-    observables = reduced(head_observables(HeadOutputs, random_model(seed=1)), pair)
+    observables = reduced_observables(head_observables(HeadOutputs, random_model(seed=1)), pair)
     far = pair.copy()
     far[0, 0] = -3 * far[0, 0]
     assert is_steady(observables, [ball(tokens, 1e-9) for tokens in pair])
@@ -213,8 +213,8 @@ def test_shared_tokens_do_not_move_the_moments_but_move_the_head_outputs():
     moved = tokens.copy()
     moved[1] += 0.5
     scale = shared.scale(jnp.asarray(apart(0)))
-    assert np.array_equal(shared.of(jnp.asarray(tokens), scale), shared.of(jnp.asarray(moved), scale))
-    assert np.max(np.abs(plain.of(jnp.asarray(tokens), None) - plain.of(jnp.asarray(moved), None))) > 1e-6
+    assert np.array_equal(shared.observe(jnp.asarray(tokens), scale), shared.observe(jnp.asarray(moved), scale))
+    assert np.max(np.abs(plain.observe(jnp.asarray(tokens), None) - plain.observe(jnp.asarray(moved), None))) > 1e-6
 
 
 def test_moments_are_numerators_and_denominators_of_the_head_outputs():
@@ -222,9 +222,9 @@ def test_moments_are_numerators_and_denominators_of_the_head_outputs():
     moments, outputs = head_observables(Moments, model), head_observables(HeadOutputs, model)
     pair = jnp.asarray(apart(5))
     for tokens in pair:
-        found = moments.of(tokens, moments.scale(pair))
+        found = moments.observe(tokens, moments.scale(pair))
         below, above = found[:HEADS], found[HEADS:]
-        assert_close(above / below[moments.owners], outputs.of(tokens, None))
+        assert_close(above / below[moments.owners], outputs.observe(tokens, None))
 
 
 def test_a_steeper_score_has_a_shorter_reach():
@@ -260,4 +260,4 @@ def test_a_model_without_positions_reads_any_length():
 def test_observables_rest_on_the_heads_it_is_given():
     observables, tokens = head_observables(HeadOutputs, random_model()), jnp.asarray(apart()[0])
     doubled = eqx.tree_at(lambda s: (s.heads.value_weight, s.heads.value_bias), observables, replace_fn=lambda x: 2 * x)
-    assert_close(doubled.of(tokens, None), 2 * observables.of(tokens, None))
+    assert_close(doubled.observe(tokens, None), 2 * observables.observe(tokens, None))

@@ -10,7 +10,7 @@ from headcount.errors import InputError
 from headcount.models import folded, textbook
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import construct, largest_error
-from headcount.theory.constructions.relu_nets import Ridge, RidgeSum, linear
+from headcount.theory.constructions.parts import Ridge, RidgeSum, linear
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 WAVE = RidgeSum((Ridge((0.5, 0.5), lambda s: 0.5 + 0.4 * np.sin(4 * s), slope=1.6, curvature=6.4),))

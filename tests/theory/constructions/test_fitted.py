@@ -17,8 +17,7 @@ from headcount.theory import (
 )
 from headcount.theory.constructions import fits
 from headcount.theory.constructions.fits import SAFETY, sample_points
-from headcount.theory.constructions.parts import Fitted
-from headcount.theory.constructions.relu_nets import Ridge, RidgeSum, linear
+from headcount.theory.constructions.parts import Fitted, Ridge, RidgeSum, linear
 
 PARTS = {
     "a root": Fitted("a root", lambda x: jnp.sqrt(x[0]), 1),

@@ -12,7 +12,7 @@ from headcount.errors import InputError
 from headcount.models import folded, textbook
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins
 from headcount.theory.constructions.adversary import largest_error
-from headcount.theory.constructions.relu_nets import Ridge, RidgeSum, linear
+from headcount.theory.constructions.parts import Ridge, RidgeSum, linear
 from headcount.theory.constructions.wide_head import WideConstruction, construct_wide, wide_size
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]

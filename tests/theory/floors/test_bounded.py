@@ -13,8 +13,8 @@ from headcount.errors import InputError
 from headcount.models import ClassTokenSpec
 from headcount.tasks import quadratic_basins
 from headcount.theory import BoundedClass, class_floor, find_pigeonhole, least_length, phase_diagram, slope_needed
+from headcount.theory.claims.floors import digit_head, nearest_outputs, random_head
 from headcount.theory.floors.bounded import log_multisets, promised_distance, promised_pair
-from headcount.theory.floors.nearest import digit_head, nearest_outputs, random_head
 
 ONE = BoundedClass(heads=1, intrinsic_dim=2, length=128)
 classes = st.builds(

@@ -13,8 +13,7 @@ from headcount.errors import InputError
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins
 from headcount.tasks.presets import ScalarEnds
 from headcount.theory import counting_slope, one_head_answer, one_head_slope
-from headcount.theory.floors.counting import counting_error, sum_weights
-from headcount.theory.floors.one_head import one_head_error
+from headcount.theory.floors.one_head import counting_error, one_head_error
 
 TASK = max_plus_min(length=128)
 HEAD = one_head_answer(TASK, 0.007)
@@ -81,6 +80,25 @@ def test_the_slope_of_an_outer_map_that_is_not_known_must_be_given():
     assert refused.value.what == "outer_slope"
     head = one_head_answer(task, 0.2, outer_slope=17.0)
     assert largest(head, task, np.array([[[0.0], [1.0], [1.0], [1.0]], [[0.0], [0.0], [0.0], [1.0]]])) <= head.promised
+
+
+def sum_weights(prime: int, length: int) -> tuple[int, ...]:
+    """`prime` whole numbers below prime^length whose multisets of `length` have different sums; for small sizes."""
+    if length == 1:
+        return tuple(range(prime))
+    for lowest in itertools.product(range(prime), repeat=length):
+        # x^length = sum of lowest[j] x^j; x generates the field where it takes all other elements first.
+        powers, element = {}, (1, *[0] * (length - 1))
+        for exponent in range(prime**length - 1):
+            if element in powers:
+                break
+            powers[element] = exponent
+            top = element[-1]
+            shifted = (0, *element[:-1])
+            element = tuple((low + top * each) % prime for low, each in zip(shifted, lowest, strict=True))
+        if len(powers) == prime**length - 1:
+            return tuple(powers[(c, 1, *[0] * (length - 2))] for c in range(prime))
+    raise AssertionError("every finite field has a generator")
 
 
 @pytest.mark.parametrize(("prime", "length"), [(5, 3), (13, 2), (2, 5), (7, 1)])

@@ -11,9 +11,9 @@ from scipy.special import eval_gegenbauer
 from headcount.answer.claim import Verdict
 from headcount.errors import InputError
 from headcount.theory.claims.rank import on_sphere
-from headcount.theory.claims.zonal import judged, orthonormal_points
+from headcount.theory.claims.zonal import judge_squares, orthonormal_points
 from headcount.theory.rank.harmonics import harmonics, rank_floor, sign_eigenvalue
-from headcount.theory.rank.many_points import degree_shares, many_points_floor
+from headcount.theory.rank.more_floors import degree_shares, many_points_floor
 
 
 @pytest.mark.parametrize(("dim", "length"), [(4, 3), (5, 5)])
@@ -80,9 +80,9 @@ def test_no_heads_with_any_value_matrices_beat_the_floor(heads, rank, hard):
 
 def test_errors_below_a_floor_and_no_errors_at_all_are_no_evidence():
     squares = np.random.default_rng(0).uniform(0.3, 0.5, (50, 40))
-    assert judged({"above": (squares, 0.39)})[1] is Verdict.ESTIMATED
-    assert judged({"above": (squares, 0.39), "below": (squares, 0.45)})[1] is Verdict.FAILS
-    assert judged({})[1] is Verdict.FAILS
+    assert judge_squares({"above": (squares, 0.39)})[1] is Verdict.ESTIMATED
+    assert judge_squares({"above": (squares, 0.39), "below": (squares, 0.45)})[1] is Verdict.FAILS
+    assert judge_squares({})[1] is Verdict.FAILS
 
 
 @pytest.mark.parametrize(

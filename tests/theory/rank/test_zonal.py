@@ -9,7 +9,7 @@ from scipy.special import eval_gegenbauer, eval_legendre
 from headcount.errors import InputError
 from headcount.tasks.nearest import bias_quantiles
 from headcount.theory.rank.harmonics import captured_by, harmonics, rank_floor
-from headcount.theory.rank.zonal import pattern_shares, zonal_floor
+from headcount.theory.rank.more_floors import pattern_shares, zonal_floor
 
 from .test_floors import sphere_grid
 

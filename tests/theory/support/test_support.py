@@ -12,7 +12,7 @@ from headcount.tasks import ArrayTask, FunctionTask, Retrieval, average, max_plu
 from headcount.theory import retrieval_of, support_dim
 from headcount.theory.intervals import EnclosureError, ball, enclose
 from headcount.theory.support.pieces import decided_on
-from headcount.theory.support.starts import distinct_places
+from headcount.theory.support.search import distinct_places
 
 from .generated import generated
 

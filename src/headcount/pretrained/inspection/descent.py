@@ -85,11 +85,11 @@ def peer_facts(subject: Subject) -> list[Fact]:
 
 def _peer(subject: Subject, name: str, values: Values) -> dict[str, Any]:
     """Losses with the heads removed that a criterion names, without and with refit; nothing where it has no order."""
-    from ..removal.importance import Importance
-    from ..removal.peers import losses_along, peer_orders
+    from ..removal.importance import peer_orders
+    from ..removal.refit import losses_along
 
     layers = [values[f"importance/{layer.index}"] for layer in subject.evaluation.layers]
-    importances = [Importance(**{each: np.array(row) for each, row in layer.items()}) for layer in layers]
+    importances = [{each: np.array(row) for each, row in layer.items()} for layer in layers]
     order = peer_orders(importances, random_orders=1).get(name)
     if order is None:
         return {}

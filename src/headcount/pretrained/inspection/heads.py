@@ -59,8 +59,8 @@ def curve_facts(subject: Subject) -> list[Fact]:
 def _measured(subject: Subject, index: int) -> dict[str, Any]:
     from ..removal.elimination import layer_curve
 
-    curve = layer_curve(subject.evaluation, index, statistics=subject.statistics[index])
-    return {"order": list(map(int, curve.order)), "kept": list(map(int, curve.kept)), "losses": curve.losses.tolist()}
+    order, losses = layer_curve(subject.evaluation, index, subject.statistics[index])
+    return {"order": list(map(int, order)), "kept": list(range(len(order), -1, -1)), "losses": losses.tolist()}
 
 
 def transition_of(curve: Increases, budget: float) -> Transition:

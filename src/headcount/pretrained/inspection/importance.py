@@ -39,7 +39,7 @@ def _measured(subject: Subject, index: int) -> dict[str, Any]:
 
     leave_one_out = subject.schedule.leave_one_out
     found = layer_importance(subject.evaluation, index, subject.statistics[index], leave_one_out=leave_one_out)
-    return {name: values.tolist() for name, values in vars(found).items() if values is not None}
+    return {name: values.tolist() for name, values in found.items()}
 
 
 def read_importance(facts: Facts, layer: int, heads: int) -> dict[str, tuple[float, ...]]:

@@ -36,19 +36,15 @@ def redundancy_facts(subject: Subject) -> list[Fact]:
 
 
 def _measured(subject: Subject, index: int) -> dict[str, Any]:
-    from ..sharing.redundancy import redundancy
-    from ..sharing.shared import rotary_frequencies
+    from ..sharing.moments import LayerMoments
+    from ..sharing.redundancy import lost_with_keys_of_others, lost_with_values_of_others
 
-    evaluation, layer = subject.evaluation, subject.evaluation.layers[index]
-    found = redundancy(
-        evaluation.original[index],
-        subject.statistics[index],
-        layer.rotary,
-        layer.normed,
-        frequencies=rotary_frequencies(evaluation.model, layer.rotary),
-        reading=None if subject.same_reading is None else subject.same_reading[index],
-    )
-    return {name: None if values is None else values.tolist() for name, values in vars(found).items()}
+    layer = LayerMoments.measured(subject.evaluation, index, subject.statistics[index])
+    return {
+        "reading": None if subject.same_reading is None else subject.same_reading[index].tolist(),
+        "keys": lost_with_keys_of_others(layer).tolist(),
+        "values": lost_with_values_of_others(layer).tolist(),
+    }
 
 
 def same_tokens(facts: Facts) -> tuple[Pair, ...]:

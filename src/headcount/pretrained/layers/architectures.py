@@ -5,7 +5,7 @@ another head count; tests/pretrained/test_architectures.py does it again for the
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Family:
     Attributes:
         model_type: As in config.json.
         layout: Where the projections are.
-        rotary: How queries and keys are rotated by position: not at all, by pairs (i, i + dims/2), or (2i, 2i + 1).
+        rotary: Queries and keys are rotated by position.
         normed: Queries and keys are normalised per head after the projection.
-        key_heads: The config's field for the number of key heads; None where every head has its own keys.
+        key_heads: The config has a field `num_key_value_heads`; otherwise every head has its own keys.
         head_dim: Whether the config has a field `head_dim` ("field"), has none but the class reads an extra key of that
             name ("extra"), or the class always takes width / heads ("none": no other head count can be stored).
         needs_divisor: The class refuses a head count that does not divide the width.
@@ -89,30 +89,22 @@ class Family:
 
     model_type: str
     layout: Layout = SEPARATE
-    rotary: Literal["none", "halves", "interleaved"] = "none"
+    rotary: bool = False
     normed: bool = False
-    key_heads: str | None = None
+    key_heads: bool = False
     head_dim: Literal["field", "extra", "none"] = "none"
     needs_divisor: bool = False
     other_host: str | None = None
     oldest: str | None = None
 
-    def stores(self, heads: int, width: int) -> bool:
-        """Whether the class itself can be stored with this many heads of the old head_dim."""
-        return self.head_dim != "none" and (not self.needs_divisor or width % heads == 0)
+    def refuses(self, heads: int, width: int) -> bool:
+        """Whether the class takes no such head count at this width."""
+        return self.needs_divisor and width % heads != 0
 
 
-def _decoder(model_type: str, **rules) -> Family:
-    return Family(
-        **{
-            "model_type": model_type,
-            "rotary": "halves",
-            "key_heads": "num_key_value_heads",
-            "head_dim": "field",
-            "oldest": "4.57.6",
-            **rules,
-        }
-    )
+def _decoder(model_type: str, **rules: Any) -> Family:
+    usual = {"rotary": True, "key_heads": True, "head_dim": "field", "oldest": "4.57.6"}
+    return Family(model_type=model_type, **(usual | rules))
 
 
 FAMILIES = {
@@ -122,8 +114,8 @@ FAMILIES = {
         Family(model_type="roberta", layout=BERT, needs_divisor=True),
         Family(model_type="xlm-roberta", layout=BERT, needs_divisor=True),
         Family(model_type="distilbert", layout=DISTILBERT, needs_divisor=True),
-        Family(model_type="modernbert", layout=MODERNBERT, rotary="halves", needs_divisor=True),
-        Family(model_type="gpt_neox", layout=GPT_NEOX, rotary="halves", needs_divisor=True),
+        Family(model_type="modernbert", layout=MODERNBERT, rotary=True, needs_divisor=True),
+        Family(model_type="gpt_neox", layout=GPT_NEOX, rotary=True, needs_divisor=True),
         Family(model_type="gpt2", layout=GPT2, needs_divisor=True),
         Family(model_type="vit", head_dim="extra", oldest="5.9.0"),
         Family(model_type="deit", head_dim="extra", oldest="5.9.0"),

@@ -5,12 +5,75 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import nn
 
+from ...errors import require
 from .architectures import Layout
-from .projections import Projection
-from .rotary import Rotary
-from .weights import HeadWeights
+from .weights import HeadWeights, Rotary
+
+PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def is_projection(module: nn.Module | None) -> bool:
+    """Whether the module is a matrix of plain numbers: torch's Linear, or the Conv1D of GPT-2, not quantised."""
+    linear = isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
+    return linear and getattr(module, "weight", torch.empty(0)).dtype in PRECISIONS
+
+
+class Projection:
+    """A linear module as a matrix that is applied from the left, W x + b; Conv1D stores it transposed."""
+
+    def __init__(self, module: nn.Module):
+        self.weight: torch.Tensor = module.get_parameter("weight")
+        self.stored_bias: torch.Tensor | None = dict(module.named_parameters(recurse=False)).get("bias")
+        self.transposed = not isinstance(module, nn.Linear)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers out, numbers in."""
+        rows, columns = self.weight.shape
+        return (columns, rows) if self.transposed else (rows, columns)
+
+    @property
+    def features(self) -> int:
+        """Numbers out."""
+        return self.shape[0]
+
+    def matrix(self) -> Float[np.ndarray, "features width"]:
+        values = _array(self.weight)
+        return np.ascontiguousarray(values.T) if self.transposed else values
+
+    def bias(self) -> Float[np.ndarray, " features"] | None:
+        return None if self.stored_bias is None else _array(self.stored_bias)
+
+    def stored_values(
+        self, matrix: np.ndarray, bias: np.ndarray, layer: str
+    ) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """What is stored, and what to store in its place: rounded to its precision, on its device.
+
+        Raises InputError where these cannot be stored here.
+        """
+        require(
+            matrix.shape == self.shape,
+            f"{layer} stores a projection of shape {self.shape}, got {matrix.shape}; weights written must keep it.",
+        )
+        require(
+            self.stored_bias is not None or not bias.any(),
+            f"{layer} stores no bias for this projection, got one that is not zero.",
+        )
+        stored = [(self.weight, matrix.T if self.transposed else matrix)]
+        if self.stored_bias is not None:
+            stored.append((self.stored_bias, bias))
+        return [
+            (parameter, torch.from_numpy(np.ascontiguousarray(array)).to(parameter.device, parameter.dtype))
+            for parameter, array in stored
+        ]
+
+
+def _array(parameter: torch.Tensor) -> np.ndarray:
+    require(not parameter.is_meta, "the model has no weights yet (device meta); load them first.")
+    return parameter.detach().to("cpu", torch.float64).numpy().copy()
 
 
 @dataclass(frozen=True)
@@ -23,7 +86,6 @@ class AttentionLayer:
         block: Path of the block around it, such as "model.layers.3".
         rotary: The rotation of queries and keys by position; None where there is none.
         normed: Queries and keys are normalised after the projection.
-        output_biased: The class stores a bias of the output projection.
         holder: Path of the module that `layout` is relative to.
     """
 
@@ -36,64 +98,52 @@ class AttentionLayer:
     width: int
     rotary: Rotary | None
     normed: bool
-    output_biased: bool
     holder: str
     layout: Layout
 
     def read(self, model: nn.Module) -> HeadWeights:
         """The layer's weights as they are now, exactly, in float64."""
-        weights, biases = self._inputs(model)
-        output = Projection(self.output_module(model))
+        *inputs, output = self._projections(model)
+        matrices = [projection.matrix() for projection in inputs]
+        biases = [projection.bias() for projection in inputs]
+        if self.layout.packed:
+            order, ends = self._packed_rows(inputs[0].features)
+            matrices = np.split(matrices[0][order], ends)
+            biases = [None] * 3 if biases[0] is None else np.split(biases[0][order], ends)
         groups = (self.heads, self.key_heads, self.key_heads)
-        query, key, value = (
-            rows.reshape(group, -1, rows.shape[-1]) for rows, group in zip(weights, groups, strict=True)
-        )
-        query_bias, key_bias, value_bias = (
-            None if rows is None else rows.reshape(group, -1) for rows, group in zip(biases, groups, strict=True)
-        )
-        matrix = output.matrix()
-        return HeadWeights(
-            query=query,
-            key=key,
-            value=value,
-            output=matrix.reshape(len(matrix), self.heads, -1),
-            query_bias=query_bias,
-            key_bias=key_bias,
-            value_bias=value_bias,
-            output_bias=output.bias(),
-        )
+        arrays = {"output": output.matrix().reshape(output.features, self.heads, -1), "output_bias": output.bias()}
+        for name, group, matrix, bias in zip(("query", "key", "value"), groups, matrices, biases, strict=True):
+            arrays[name] = matrix.reshape(group, -1, matrix.shape[-1])
+            arrays[f"{name}_bias"] = None if bias is None else bias.reshape(group, -1)
+        return HeadWeights(**arrays)
 
     def write(self, model: nn.Module, weights: HeadWeights) -> None:
-        """Put these weights in their place; errors are those of `values`."""
+        """Put these weights in their place; errors are those of `stored_values`."""
         with torch.no_grad():
-            for parameter, values in self.values(model, weights):
+            for parameter, values in self.stored_values(model, weights):
                 parameter.copy_(values)
 
-    def values(self, model: nn.Module, weights: HeadWeights) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def stored_values(self, model: nn.Module, weights: HeadWeights) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Every stored parameter, and what it is with these weights, rounded to the model's precision.
 
         Raises InputError where a shape is another, or a bias is not zero and the class stores none. A bias that is None
         is zero.
         """
-        modules = [Projection(module) for module in self._modules(model)]
-        sizes = self._rows(modules)
-        arrays = (weights.query, weights.key, weights.value)
-        biases = (weights.query_bias, weights.key_bias, weights.value_bias)
-        rows = [array.reshape(-1, array.shape[-1]) for array in arrays]
-        shifts = [
-            np.zeros(size) if bias is None else bias.reshape(-1) for bias, size in zip(biases, sizes, strict=True)
-        ]
+        projections = self._projections(model)
+        rows, shifts = [], []
+        for name in ("query", "key", "value"):
+            array, bias = getattr(weights, name), getattr(weights, f"{name}_bias")
+            rows.append(array.reshape(-1, array.shape[-1]))
+            shifts.append(np.zeros(len(rows[-1])) if bias is None else bias.reshape(-1))
         if self.layout.packed:
-            back = np.argsort(self._order(modules))
+            back = np.argsort(self._packed_rows(projections[0].features)[0])
             rows, shifts = [np.concatenate(rows)[back]], [np.concatenate(shifts)[back]]
         rows.append(weights.output.reshape(len(weights.output), -1))
         shifts.append(np.zeros(len(weights.output)) if weights.output_bias is None else weights.output_bias)
-        for module, matrix, bias in zip(modules, rows, shifts, strict=True):
-            module.check(matrix, bias, self.name)
         return [
             pair
-            for module, matrix, bias in zip(modules, rows, shifts, strict=True)
-            for pair in module.values(matrix, bias)
+            for projection, matrix, bias in zip(projections, rows, shifts, strict=True)
+            for pair in projection.stored_values(matrix, bias, self.name)
         ]
 
     def input_module(self, model: nn.Module) -> nn.Module:
@@ -115,26 +165,12 @@ class AttentionLayer:
     def _modules(self, model: nn.Module) -> list[nn.Module]:
         return [self._module(model, path) for path in self.layout.paths]
 
-    def _rows(self, modules: list[Projection]) -> tuple[int, int, int]:
-        """How many rows queries, keys and values have."""
-        query = self.heads * self.head_dim
-        key = self.key_heads * self.head_dim
-        if self.layout.packed:
-            return query, key, modules[0].features - query - key
-        return query, key, modules[2].features
+    def _projections(self, model: nn.Module) -> list[Projection]:
+        return [Projection(module) for module in self._modules(model)]
 
-    def _order(self, modules: list[Projection]) -> np.ndarray:
-        """The rows of a packed projection in the order all queries, all keys, all values."""
-        rows = np.arange(modules[0].features)
-        return rows.reshape(self.heads, 3, -1).swapaxes(0, 1).reshape(-1) if self.layout.by_head else rows
-
-    def _inputs(self, model: nn.Module) -> tuple[list[np.ndarray], list[np.ndarray | None]]:
-        modules = [Projection(module) for module in self._modules(model)[:-1]]
-        matrices = [module.matrix() for module in modules]
-        biases = [module.bias() for module in modules]
-        if not self.layout.packed:
-            return matrices, biases
-        places, order = np.cumsum(self._rows(modules))[:2], self._order(modules)
-        bias = biases[0]
-        shifts: list[np.ndarray | None] = [None] * 3 if bias is None else [*np.split(bias[order], places)]
-        return np.split(matrices[0][order], places), shifts
+    def _packed_rows(self, features: int) -> tuple[np.ndarray, tuple[int, int]]:
+        """The rows of a packed projection in the order queries, keys, values, and where the last two begin."""
+        order, query = np.arange(features), self.heads * self.head_dim
+        if self.layout.by_head:
+            order = order.reshape(self.heads, 3, -1).swapaxes(0, 1).reshape(-1)
+        return order, (query, query + self.key_heads * self.head_dim)

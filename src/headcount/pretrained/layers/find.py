@@ -12,13 +12,11 @@ from torch import nn
 
 from ...errors import InputError, require
 from .architectures import FAMILIES, LAYOUTS, Family, Layout
-from .attention_layer import AttentionLayer
-from .projections import Projection
-from .recognising import at, configured, holders, refuse_config, refuse_modules
-from .rotary import Rotary
-from .weights import HeadWeights
+from .attention_layer import AttentionLayer, Projection
+from .recognising import attention_holders, configured, refuse_config, refuse_modules, submodule_at
+from .weights import HeadWeights, Rotary
 
-__all__ = ["AttentionLayer", "Rotary", "attention_layers", "rewritten"]
+__all__ = ["AttentionLayer", "attention_layers", "rewritten"]
 
 HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "nhead")
 HEAD_DIMS = ("head_dim", "attention_head_size", "d_head", "head_size")
@@ -26,7 +24,7 @@ KNOWN = "headcount knows " + ", ".join(FAMILIES) + ", and modules with q_proj, k
 
 
 def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
-    """All attention layers of a model, in the order in which they stand in it.
+    """All attention layers of a model, in their order.
 
     Args:
         model: A model of transformers, a module that contains one, or any module with q_proj, k_proj, v_proj and o_proj
@@ -41,17 +39,17 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
     refuse_config(config)
     refuse_modules(inner)
     family = FAMILIES.get(getattr(config, "model_type", ""))
-    places = holders(inner, (family.layout,) if family else LAYOUTS)
+    places = attention_holders(inner, (family.layout,) if family else LAYOUTS)
     kind = getattr(config, "model_type", None) or type(inner).__name__
     require(bool(places), f"{kind}: no attention layer recognised; {KNOWN}.")
-    expected = getattr(config, "num_hidden_layers", None)
+    expected = getattr(config, "num_hidden_layers", None) or len(places)
     require(
-        expected is None or len(places) <= expected,
+        len(places) <= expected,
         f"{kind}: {len(places)} attention modules in {expected} layers; cross-attention is not supported, "
         "give an encoder or a decoder alone.",
     )
     require(
-        expected is None or len(places) == expected,
+        len(places) == expected,
         f"{kind}: {len(places)} of {expected} layers have an attention that headcount can read; "
         "a model must have one in every layer.",
     )
@@ -62,7 +60,7 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
 
 
 Rewritten = WeakKeyDictionary[HeadWeights, dict[int, list[tuple[torch.Tensor, torch.Tensor]]]]
-"""What `AttentionLayer.values` gave for weights that are still in use, by layer."""
+"""Results of `AttentionLayer.stored_values` for weights that are still in use, by layer."""
 
 
 @contextmanager
@@ -81,17 +79,13 @@ def rewritten(
         changes: Weights of the same shapes.
         layers: The model's attention layers, where they are known.
         known: Weights that were written into this model before; those of `changes` are added.
-
-    Raises:
-        InputError: A layer that does not exist, or another shape.
     """
     layers = attention_layers(model) if layers is None else layers
     known = WeakKeyDictionary() if known is None else known
     for index, weights in changes.items():
-        require(0 <= index < len(layers), what="layer", given=index, needed=f"one of 0 to {len(layers) - 1}")
         values = known.setdefault(weights, {})
         if index not in values:
-            values[index] = layers[index].values(model, weights)
+            values[index] = layers[index].stored_values(model, weights)
     pairs = [pair for index, weights in changes.items() for pair in known[weights][index]]
     before = [parameter.data for parameter, _ in pairs]
     try:
@@ -129,8 +123,7 @@ def _layer(
         head_dim=head_dim,
         width=inputs[0].shape[1],
         rotary=_rotary(core, head_dim, config, family),
-        normed=any(at(core, name) is not None for name in ("q_norm", "q_layernorm", "query_norm")),
-        output_biased=output.stored_bias is not None,
+        normed=any(submodule_at(core, name) is not None for name in ("q_norm", "q_layernorm", "query_norm")),
         holder=path,
         layout=layout,
     )
@@ -158,15 +151,14 @@ def _head_shape(path: str, core: nn.Module, features: int, config: Any) -> tuple
 
 
 def _rotary(core: nn.Module, head_dim: int, config: Any, family: Family | None) -> Rotary | None:
-    if family is not None and family.rotary == "none":
+    if family is not None and not family.rotary:
         return None
     if family is None and "position_embeddings" not in inspect.signature(core.forward).parameters:
         return None
     if not getattr(core, "use_rope", True):  # SmolLM 3 rotates three layers of four
         return None
     factor = (getattr(config, "rope_parameters", None) or {}).get("partial_rotary_factor", 1.0)
-    interleaved = family.rotary == "interleaved" if family else _interleaves(core)
-    return Rotary(dims=int(head_dim * factor), interleaved=interleaved)
+    return Rotary(dims=int(head_dim * factor), interleaved=_interleaves(core))
 
 
 def _interleaves(core: nn.Module) -> bool:

@@ -6,7 +6,7 @@ from torch import nn
 
 from ...errors import require
 from .architectures import UNREADABLE, Layout
-from .projections import is_projection
+from .attention_layer import is_projection
 
 SOFTMAX_LAYERS = {"full_attention", "sliding_attention", "chunked_attention", "attention"}
 """The entries of a config's `layer_types` that are softmax attention."""
@@ -73,7 +73,7 @@ def refuse_modules(model: nn.Module) -> None:
         )
 
 
-def holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tuple[str, Layout]]:
+def attention_holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tuple[str, Layout]]:
     """The path and layout of every module that holds the projections of one attention layer."""
     return [
         (path, layout) for path, module in model.named_modules() for layout in layouts if _fits(module, layout, path)
@@ -81,7 +81,7 @@ def holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tuple[str, La
 
 
 def _fits(module: nn.Module, layout: Layout, path: str) -> bool:
-    projections = {name: at(module, name) for name in layout.paths}
+    projections = {name: submodule_at(module, name) for name in layout.paths}
     if None in projections.values():
         return False
     for name, projection in projections.items():
@@ -98,7 +98,7 @@ def _fits(module: nn.Module, layout: Layout, path: str) -> bool:
     return True
 
 
-def at(module: nn.Module, path: str) -> nn.Module | None:
+def submodule_at(module: nn.Module, path: str) -> nn.Module | None:
     """The submodule at this path, None where there is none; the module itself where the path is empty."""
     inner: nn.Module | None = module
     for name in filter(None, path.split(".")):

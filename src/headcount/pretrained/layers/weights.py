@@ -9,11 +9,45 @@ V_g `value[g]`, O_h `output[:, h]`; q, k, v and o are the biases.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from ...errors import require
+
+@runtime_checkable
+class Shaped(Protocol):
+    """What has the shape of a layer: `HeadWeights`, `AttentionLayer`, `LayerShape`."""
+
+    @property
+    def heads(self) -> int: ...
+    @property
+    def key_heads(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
+
+
+def equal_step(layer: Shaped) -> int:
+    """Heads that leave a layer together so that its key heads stay equally read."""
+    return 1 if layer.heads == layer.key_heads else layer.key_heads
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """Queries and keys are rotated by position in their first `dims` numbers.
+
+    The pairs are (2i, 2i + 1) where interleaved, (i, i + dims/2) otherwise.
+    """
+
+    dims: int
+    interleaved: bool = False
+
+    @property
+    def pairs(self) -> Int[np.ndarray, "pairs 2"]:
+        """The dimensions of each pair."""
+        half = np.arange(self.dims // 2)
+        pairs = (2 * half, 2 * half + 1) if self.interleaved else (half, half + self.dims // 2)
+        return np.stack(pairs, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +62,6 @@ class HeadWeights:
     key_bias: Float[np.ndarray, "key_heads head_dim"] | None = None
     value_bias: Float[np.ndarray, "key_heads value_dim"] | None = None
     output_bias: Float[np.ndarray, " out_width"] | None = None
-
-    def __post_init__(self):
-        require(
-            self.heads % self.key_heads == 0,
-            f"{self.heads} heads cannot share {self.key_heads} key heads equally; the first must be a multiple.",
-        )
 
     @property
     def heads(self) -> int:
@@ -65,63 +93,31 @@ class HeadWeights:
         return head // (self.heads // self.key_heads)
 
     def without(self, removed: Iterable[int]) -> "HeadWeights":
-        """The same shapes with these heads' part of the output zero: what a model does when they are masked.
-
-        Raises InputError where a head does not exist.
-        """
+        """The same shapes with these heads' part of the output zero: what a model does when they are masked."""
         output = self.output.copy()
-        output[:, self._checked(removed)] = 0.0
+        output[:, list(removed)] = 0.0
         return replace(self, output=output)
-
-    def _checked(self, heads: Iterable[int]) -> list[int]:
-        """Each once, in this layer's order."""
-        chosen = sorted({int(head) for head in heads})
-        for head in chosen:
-            require(0 <= head < self.heads, what="head", given=head, needed=f"one of 0 to {self.heads - 1}")
-        return chosen
 
     def with_output(self, output: np.ndarray, output_bias: np.ndarray | None = None) -> "HeadWeights":
         """Another output projection; the bias stays where none is given."""
         return replace(self, output=output, output_bias=self.output_bias if output_bias is None else output_bias)
 
-    def kept(self, heads: Sequence[int]) -> "HeadWeights":
+    def kept(self, heads: Iterable[int]) -> "HeadWeights":
         """Smaller: only these heads, in this layer's order; key heads that none of them reads are left out.
 
-        Raises InputError where the key heads that stay would be read by different numbers of heads, none stays, or a
-        head does not exist.
+        Every key head must keep the same number of heads, or none.
         """
-        chosen = self._checked(heads)
-        require(len(chosen) > 0, "a layer keeps at least one head, got none.")
-        readers = [self.key_head_of(head) for head in chosen]
-        groups = sorted(set(readers))
-        sizes = [readers.count(group) for group in groups]
-        require(
-            len(set(sizes)) == 1,
-            f"heads {', '.join(map(str, chosen))} leave key heads with {', '.join(map(str, sizes))} heads; "
-            "every key head must keep the same number.",
-        )
-        return HeadWeights(
-            query=self.query[chosen],
-            key=self.key[groups],
-            value=self.value[groups],
-            output=self.output[:, chosen],
-            query_bias=_rows(self.query_bias, chosen),
-            key_bias=_rows(self.key_bias, groups),
-            value_bias=_rows(self.value_bias, groups),
-            output_bias=self.output_bias,
-        )
+        chosen = sorted(set(heads))
+        groups = sorted({self.key_head_of(head) for head in chosen})
+        smaller = self._with_key_heads(groups)
+        bias = None if self.query_bias is None else self.query_bias[chosen]
+        return replace(smaller, query=self.query[chosen], query_bias=bias, output=self.output[:, chosen])
 
-    def expanded(self) -> "HeadWeights":
-        """A key head of its own for every head: the same function, with copies."""
-        groups = [self.key_head_of(head) for head in range(self.heads)]
-        return replace(
-            self,
-            key=self.key[groups],
-            value=self.value[groups],
-            key_bias=_rows(self.key_bias, groups),
-            value_bias=_rows(self.value_bias, groups),
-        )
+    def repeated(self, key_heads: int) -> "HeadWeights":
+        """The same function with more key heads, a multiple of these, which are copies of them."""
+        return self._with_key_heads(np.repeat(np.arange(self.key_heads), key_heads // self.key_heads).tolist())
 
-
-def _rows(array: np.ndarray | None, rows: Sequence[int]) -> np.ndarray | None:
-    return None if array is None else array[list(rows)]
+    def _with_key_heads(self, places: Sequence[int]) -> "HeadWeights":
+        names = ("key", "value", "key_bias", "value_bias")
+        arrays = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: None if array is None else array[places] for name, array in arrays.items()})

@@ -15,8 +15,8 @@ from torch import nn
 from ..._draws import named_generator
 from ...errors import InputError
 from ..layers.find import attention_layers
-from ..layers.recognising import configured, refuse_config
-from .sources import found_folder, read_config, reason, refuse_files
+from ..layers.recognising import configured
+from .sources import found_folder, read_config, reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +61,15 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
         ('llama', 30)
     """
     folder = found_folder(str(name_or_folder), _recognised)
-    refuse_files(folder)
     kind, config = _recognised(folder)
     model = _weights(folder, kind).to(_usable(device))
     model.requires_grad_(False)
     return Loaded(
         model=model,
-        tokenizer=_beside(folder, transformers.AutoTokenizer, ("tokenizer.json", "tokenizer_config.json", "vocab.txt")),
-        processor=_beside(folder, transformers.AutoImageProcessor, ("preprocessor_config.json",)),
+        tokenizer=_optional_part(
+            folder, transformers.AutoTokenizer, ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
+        ),
+        processor=_optional_part(folder, transformers.AutoImageProcessor, ("preprocessor_config.json",)),
         source=str(name_or_folder),
         fingerprint=fingerprint_of(model),
         family=config.model_type,
@@ -131,7 +132,6 @@ def quiet() -> Iterator[None]:
 def _recognised(folder: Path) -> tuple[Any, Any]:
     """The class and config of the folder's model, after its layers were recognised without loading a weight."""
     config = read_config(folder)
-    refuse_config(config)
     name = (config.architectures or [""])[0]
     kind = getattr(transformers, name, None) if name else transformers.MODEL_MAPPING.get(type(config), None)
     if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):
@@ -183,7 +183,7 @@ def _weights(folder: Path, kind: Any) -> nn.Module:
     return model.eval()
 
 
-def _beside(folder: Path, kind: Any, files: tuple[str, ...]) -> Any:
+def _optional_part(folder: Path, kind: Any, files: tuple[str, ...]) -> Any:
     """The tokenizer or processor, where the folder has its files."""
     if not any((folder / name).is_file() for name in files):
         return None

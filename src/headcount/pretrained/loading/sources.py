@@ -1,5 +1,6 @@
 """Where a trained model lies: a folder, or a name on the hub, refused in a sentence before anything is loaded."""
 
+import contextlib
 import json
 import os
 import re
@@ -21,7 +22,7 @@ LONGEST_REASON = 300
 
 
 def found_folder(name: str, check: Callable[[Path], object]) -> Path:
-    """The folder itself, or the one that a hub name was downloaded to.
+    """The folder itself, or the one that a hub name was downloaded to; it has a config and all files of weights.
 
     Args:
         name: A folder, or a name on the hub.
@@ -29,11 +30,12 @@ def found_folder(name: str, check: Callable[[Path], object]) -> Path:
             downloaded.
 
     Raises:
-        InputError: There is no such folder, or the hub cannot be reached.
+        InputError: There is no such folder, a file is missing in it, or the hub cannot be reached.
     """
     need()
     folder = Path(name).expanduser()
     if folder.is_dir():
+        _refuse_missing(folder)
         return folder
     require(
         folder.suffix != ".gguf",
@@ -49,8 +51,10 @@ def _downloaded(name: str, check: Callable[[Path], object]) -> Path:
     import huggingface_hub
     from huggingface_hub import hf_hub_download, hf_hub_url, list_repo_files, snapshot_download
 
-    cached = _cached(name)
-    if cached is not None and missing_file(cached) is None:
+    cached = None
+    with contextlib.suppress(Exception):  # nothing was downloaded before, or the cache cannot be read
+        cached = Path(snapshot_download(name, local_files_only=True))
+    if cached is not None and _missing_file(cached) is None:
         return cached
     try:
         if huggingface_hub.constants.HF_HUB_OFFLINE or os.environ.get("TRANSFORMERS_OFFLINE"):
@@ -59,7 +63,9 @@ def _downloaded(name: str, check: Callable[[Path], object]) -> Path:
         huggingface_hub.get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
         check(Path(hf_hub_download(name, "config.json")).parent)
         safe = any(file.endswith(".safetensors") for file in list_repo_files(name))
-        return Path(snapshot_download(name, allow_patterns=[*WANTED, WEIGHTS[0] if safe else WEIGHTS[1]]))
+        folder = Path(snapshot_download(name, allow_patterns=[*WANTED, WEIGHTS[0] if safe else WEIGHTS[1]]))
+        _refuse_missing(folder)
+        return folder
     except InputError:
         raise
     except Exception as error:  # the package raises its own kinds, those of its HTTP client, and OSError
@@ -69,19 +75,9 @@ def _downloaded(name: str, check: Callable[[Path], object]) -> Path:
         ) from error
 
 
-def _cached(name: str) -> Path | None:
-    """Where an earlier download of this name lies, complete or not."""
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except Exception:  # nothing there, or a cache that cannot be read
-        return None
-
-
-def refuse_files(folder: Path) -> None:
+def _refuse_missing(folder: Path) -> None:
     """Raise InputError unless the folder has a config and all files of weights."""
-    missing = missing_file(folder)
+    missing = _missing_file(folder)
     require(
         missing != "config.json" or not any(folder.glob("*.gguf")),
         f"{folder} has only GGUF files, which are quantised; give the folder of the original model.",
@@ -89,7 +85,7 @@ def refuse_files(folder: Path) -> None:
     require(missing is None, f"{folder} has no {missing}; give a complete folder, as save_pretrained writes it.")
 
 
-def missing_file(folder: Path) -> str | None:
+def _missing_file(folder: Path) -> str | None:
     """The first file without which a model cannot be loaded, None where all are there."""
     if not (folder / "config.json").is_file():
         return "config.json"
@@ -110,6 +106,8 @@ def read_config(folder: Path) -> Any:
     """The config as transformers reads it; raises InputError for what cannot be a model that headcount measures."""
     import transformers
 
+    from ..layers.recognising import refuse_config
+
     try:
         stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -122,9 +120,11 @@ def read_config(folder: Path) -> Any:
             "update transformers, or load the model yourself and give the object to hc.inspect."
         )
     try:
-        return transformers.AutoConfig.from_pretrained(folder)
+        config = transformers.AutoConfig.from_pretrained(folder)
     except Exception as error:  # each config class validates in its own way
         raise InputError(f"{folder / 'config.json'}: transformers refuses it ({reason(error)}); correct it.") from error
+    refuse_config(config)
+    return config
 
 
 def reason(error: Exception) -> str:

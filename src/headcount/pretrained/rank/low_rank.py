@@ -14,7 +14,7 @@ read one key head share N: the moments of their queries are summed.
 *Scores with rotary positions.* q and k are rotated by their positions, so W_Q^T W_K is not one bilinear form but one
 per distance, q . R k, and no single singular value decomposition serves them all. What can be lowered is the number of
 rotary pairs. Pairs are chosen one at a time, each the one that explains most of what is left of the scores; queries and
-keys are then fitted to the scores of the whole head (`sharing.share_keys`), because pairs that turn slowly can stand in
+keys are then fitted to the scores of the whole head (`sharing.shared`), because pairs that turn slowly can stand in
 for each other. Without known frequencies that is the pairs with the most E|q_pair|^2 E|k_pair|^2.
 
 *Normed queries and keys.* The norm is taken after the projection, and a mask after the norm is not storable. What is
@@ -31,19 +31,18 @@ from jaxtyping import Float, Int
 
 from ..evaluation.layer_statistics import LayerStatistics
 from ..inspection.stored import TOLERANCE
-from ..layers.rotary import Rotary
 from ..layers.weights import HeadWeights
-from ..sharing.alignment import (
+from ..sharing.moments import (
     NEGLIGIBLE,
+    LayerMoments,
     centred_moments,
-    key_moments,
+    head_blocks,
     leading_subspace,
-    query_moments,
     square_root,
     symmetric_solve,
     with_bias,
 )
-from ..sharing.shared import MeanRotation, mean_rotation, rotary_frequencies, share_keys
+from ..sharing.shared import share_keys
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
@@ -52,112 +51,84 @@ EVALUATIONS = 4
 """Ranks tried per layer for scores, and as many for values."""
 
 
-def low_rank_values(
-    weights: HeadWeights, statistics: LayerStatistics, rank: int, *, shared: bool = False
-) -> HeadWeights:
-    """The layer with W_O W_V of rank `rank` in every head, in the same shapes: only the output changes.
-
-    Args:
-        weights: The layer.
-        statistics: Of that layer.
-        rank: At least 1; from the value width on nothing changes.
-        shared: One subspace for all heads that read a key head, as a smaller value projection needs it.
-    """
-    if rank >= weights.value_dim:
-        return weights
-    per_head = weights if shared else weights.expanded()
-    lift, reduce = value_factors(per_head, statistics, rank)
-    groups = [per_head.key_head_of(head) for head in range(weights.heads)]
-    output = np.einsum("ohr,hrv->ohv", lift, reduce[groups])
-    return weights.with_output(output, _bias_that_keeps_means(weights, statistics, output))
+def low_rank_values(layer: LayerMoments, rank: int) -> HeadWeights:
+    """The layer with W_O W_V of rank `rank` in every head, in the same shapes: only the output changes."""
+    if rank >= layer.weights.value_dim:
+        return layer.weights
+    lift, reduce = value_factors(layer, rank, shared=False)
+    return with_reduced_values(layer, lift, reduce)
 
 
 def value_factors(
-    weights: HeadWeights, statistics: LayerStatistics, rank: int
-) -> tuple[Float[np.ndarray, "out_width heads rank"], Float[np.ndarray, "key_heads rank value_dim"]]:
-    """(lift, reduce) with O_h z_h near lift_h reduce_g z_h, g the key head of head h.
+    layer: LayerMoments, rank: int, *, shared: bool
+) -> tuple[Float[np.ndarray, "out_width heads rank"], Float[np.ndarray, "heads rank value_dim"]]:
+    """(lift, reduce) with O_h z_h near lift_h reduce_h z_h: the optimum for every head.
 
-    One head per key head: the optimum. More: `reduce` is the optimum for the mean of their moments, `lift` is fitted.
+    Where `shared`, all heads that read a key head have one `reduce`, as a smaller value projection needs it: the
+    optimum for the mean of their moments; `lift` is fitted.
     """
-    moments = head_moments(weights, statistics)
-    group = weights.heads // weights.key_heads
-    lift = np.zeros((weights.output.shape[0], weights.heads, rank))
-    reduce = np.zeros((weights.key_heads, rank, weights.value_dim))
-    for key_head in range(weights.key_heads):
-        heads = range(key_head * group, (key_head + 1) * group)
-        outputs = weights.output[:, heads]
-        metric = np.einsum("ohv,ohw->vw", outputs, outputs)
-        reduce[key_head], _ = leading_subspace(moments[heads].mean(axis=0), metric, rank)
+    weights = layer.weights
+    # Where an output bias is stored it takes the mean.
+    moments = layer.statistics.moments if weights.output_bias is None else centred_moments(layer.statistics.moments)
+    blocks = head_blocks(moments, weights)
+    lift = np.zeros((len(weights.output), weights.heads, rank))
+    reduce = np.zeros((weights.heads, rank, weights.value_dim))
+    step = layer.share if shared else 1
+    for first in range(0, weights.heads, step):
+        heads = range(first, first + step)
+        metric = np.einsum("ohv,ohw->vw", weights.output[:, heads], weights.output[:, heads])
+        reduce[heads], _ = leading_subspace(blocks[heads].mean(axis=0), metric, rank)
         for head in heads:
-            small = reduce[key_head] @ moments[head]
-            lift[:, head] = symmetric_solve(weights.output[:, head] @ small.T, small @ reduce[key_head].T)
+            small = reduce[head] @ blocks[head]
+            lift[:, head] = symmetric_solve(weights.output[:, head] @ small.T, small @ reduce[head].T)
     return lift, reduce
 
 
-def head_moments(weights: HeadWeights, statistics: LayerStatistics) -> Float[np.ndarray, "heads value_dim value_dim"]:
-    """E[z_h z_h^T] of every head, centred where an output bias takes the mean."""
-    moments = statistics.moments if weights.output_bias is None else centred_moments(statistics.moments)
-    size = weights.value_dim
-    places = [slice(head * size, (head + 1) * size) for head in range(weights.heads)]
-    return np.stack([moments[place, place] for place in places])
-
-
-def _bias_that_keeps_means(
-    weights: HeadWeights, statistics: LayerStatistics, output: Float[np.ndarray, "out_width heads value_dim"]
-) -> Float[np.ndarray, " out_width"] | None:
-    if weights.output_bias is None:
-        return None
-    change = (weights.output - output).reshape(len(output), -1)
-    return weights.output_bias + change @ statistics.moments[:-1, -1]
-
-
-def low_rank_scores(
-    weights: HeadWeights,
-    statistics: LayerStatistics,
-    rank: int,
-    rotary: Rotary | None = None,
-    normed: bool = False,
-    *,
-    frequencies: Float[np.ndarray, " pairs"] | None = None,
+def with_reduced_values(
+    layer: LayerMoments,
+    lift: Float[np.ndarray, "out_width heads rank"],
+    reduce: Float[np.ndarray, "heads rank value_dim"],
 ) -> HeadWeights:
+    """The layer whose outputs are lift_h reduce_h z_h, in the same shapes; an output bias keeps the mean."""
+    weights, output = layer.weights, np.einsum("ohr,hrv->ohv", lift, reduce)
+    if weights.output_bias is None:
+        return weights.with_output(output)
+    change = (weights.output - output).reshape(len(output), -1)
+    return weights.with_output(output, weights.output_bias + change @ layer.statistics.moments[:-1, -1])
+
+
+def low_rank_scores(layer: LayerMoments, rank: int) -> HeadWeights:
     """The layer with scores of rank `rank` in every head, in the same shapes: only keys and queries change.
 
-    Args:
-        weights: The layer.
-        statistics: Of that layer.
-        rank: At least 1; from head_dim on nothing changes. With rotary positions an odd rank keeps a pair fewer.
-        rotary: Its rotary positions, if any.
-        normed: Whether queries and keys are normalised after the projection; see above.
-        frequencies: Radians per position of each rotary pair, where known.
+    With rotary positions an odd rank keeps a pair fewer.
     """
+    weights = layer.weights
     if rank >= weights.head_dim:
         return weights
-    if rotary is None and not normed:
-        left, right = score_factors(weights, statistics, rank)
-        return mapped_keys(weights, left.transpose(0, 2, 1) @ right)
-    rotation = mean_rotation(weights.head_dim, rotary, frequencies)
-    units = rotation.pairs if len(rotation.pairs) else np.arange(weights.head_dim)[:, None]
-    moments = rotated_moments(weights, statistics, rotation)
-    kept = [units[list(choose_units([pair], units, rank // units.shape[1]))].ravel() for pair in moments]
-    if normed:
+    if layer.rotary is None and not layer.normed:
+        left, right = score_factors(layer, rank)
+        return with_mapped_keys(weights, left.transpose(0, 2, 1) @ right)
+    pairs = layer.rotation.pairs
+    units = pairs if len(pairs) else np.arange(weights.head_dim)[:, None]
+    kept = [units[list(choose_units([one], units, rank // units.shape[1]))].ravel() for one in rotated_moments(layer)]
+    if layer.normed:
         maps = np.zeros((weights.key_heads, weights.head_dim, weights.head_dim))
         for group, dims in enumerate(kept):
             maps[group, dims, dims] = 1.0
-        return mapped_keys(weights, maps)
-    return fitted_to_dims(weights, statistics, kept, rotary, frequencies)
+        return with_mapped_keys(weights, maps)
+    return fitted_to_dims(layer, kept)
 
 
-def mapped_keys(weights: HeadWeights, maps: Float[np.ndarray, "key_heads head_dim head_dim"]) -> HeadWeights:
+def with_mapped_keys(weights: HeadWeights, maps: Float[np.ndarray, "key_heads head_dim head_dim"]) -> HeadWeights:
     """The layer with its keys mapped."""
     bias = None if weights.key_bias is None else np.einsum("gab,gb->ga", maps, weights.key_bias)
     return replace(weights, key=maps @ weights.key, key_bias=bias)
 
 
-def rotated_moments(
-    weights: HeadWeights, statistics: LayerStatistics, rotation: MeanRotation
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def rotated_moments(layer: LayerMoments) -> list[tuple[np.ndarray, np.ndarray]]:
     """Per key head: the summed E[q q^T] of the heads that read it, and E[R k k^T R^T]."""
-    return [(queries, rotation.of(keys)) for queries, keys in _shared_moments(weights, statistics)]
+    inputs, averaged = layer.statistics.inputs, layer.rotation.averaged
+    return [(queries, averaged(key @ inputs @ key.T)) for queries, key in zip(layer.queries, layer.keys, strict=True)]
 
 
 def choose_units(
@@ -165,10 +136,10 @@ def choose_units(
     units: Int[np.ndarray, "units dims"],
     count: int,
 ) -> tuple[int, ...]:
-    """Which units (rows of dimensions) of the keys tell most of the scores, chosen one at a time; in order of place.
+    """The units (rows of dimensions) of the keys that explain most of the scores, chosen one at a time; in their order.
 
     Args:
-        moments: E[q q^T] and E[k k^T] of each head; every head counts by the share of its scores that is told.
+        moments: E[q q^T] and E[k k^T] of each head; every head counts by the share of its scores that is explained.
         units: Their dimensions.
         count: How many are chosen.
     """
@@ -179,39 +150,32 @@ def choose_units(
         gains = np.full(len(units), -np.inf)
         for place in set(range(len(units))) - {*chosen}:
             gains[place] = sum(
-                np.sum(queries * _told(rest, units[place])) / total
+                np.sum(queries * _explained(rest, units[place])) / total
                 for (queries, _), rest, total in zip(moments, rests, totals, strict=True)
             )
         best = int(np.argmax(gains))
         chosen.append(best)
-        rests = [rest - _told(rest, units[best]) for rest in rests]
+        rests = [rest - _explained(rest, units[best]) for rest in rests]
     return tuple(sorted(chosen))
 
 
-def _told(moments: Float[np.ndarray, "dim dim"], dims: Int[np.ndarray, " dims"]) -> Float[np.ndarray, "dim dim"]:
+def _explained(moments: Float[np.ndarray, "dim dim"], dims: Int[np.ndarray, " dims"]) -> Float[np.ndarray, "dim dim"]:
     """The part of the moments that regression on some dimensions explains."""
     cross = moments[:, dims]
     return symmetric_solve(cross, cross[dims]) @ cross.T
 
 
-def fitted_to_dims(
-    weights: HeadWeights,
-    statistics: LayerStatistics,
-    kept: Sequence[Int[np.ndarray, " dims"]],
-    rotary: Rotary | None,
-    frequencies: Float[np.ndarray, " pairs"] | None,
-) -> HeadWeights:
+def fitted_to_dims(layer: LayerMoments, kept: Sequence[Int[np.ndarray, " dims"]]) -> HeadWeights:
     """The layer with only some dimensions of each key head, whole pairs; queries and keys fitted to the same scores."""
-    query = with_bias(weights.query, weights.query_bias)
-    key = with_bias(weights.key, weights.key_bias)
-    share = weights.heads // weights.key_heads
-    for group, (queries, _) in enumerate(_shared_moments(weights, statistics)):
+    weights = layer.weights
+    query, key = with_bias(weights.query, weights.query_bias), layer.keys.copy()
+    for group, dims in enumerate(kept):
         start = np.zeros_like(key[group])
-        start[kept[group]] = key[group, kept[group]]
-        shared = share_keys(key[group][None], queries[None], statistics.inputs, rotary, frequencies, start=start)
-        heads = slice(group * share, (group + 1) * share)
-        query[heads] = shared.query_maps[0] @ query[heads]
-        key[group] = shared.key
+        start[dims] = key[group, dims]
+        fitted, maps, _ = share_keys(layer, [group], start=start)
+        heads = layer.readers([group])
+        query[heads] = maps[0] @ query[heads]
+        key[group] = fitted
     return replace(
         weights,
         query=query[..., :-1],
@@ -222,15 +186,17 @@ def fitted_to_dims(
 
 
 def score_factors(
-    weights: HeadWeights, statistics: LayerStatistics, rank: int
+    layer: LayerMoments, rank: int
 ) -> tuple[Float[np.ndarray, "key_heads rank head_dim"], Float[np.ndarray, "key_heads rank head_dim"]]:
     """(left, right) with q . k near (left q) . (right k), for layers without rotary positions and norms."""
-    moments = _shared_moments(weights, statistics, centred=True)
-    factors = [_factors(queries, keys, rank) for queries, keys in moments]
+    factors = [
+        _score_factors(queries, key @ layer.inputs @ key.T, rank)
+        for queries, key in zip(layer.queries, layer.keys, strict=True)
+    ]
     return np.stack([left for left, _ in factors]), np.stack([right for _, right in factors])
 
 
-def _factors(
+def _score_factors(
     queries: Float[np.ndarray, "dim dim"], keys: Float[np.ndarray, "dim dim"], rank: int
 ) -> tuple[Float[np.ndarray, "rank dim"], Float[np.ndarray, "rank dim"]]:
     """`score_factors` from the moments of queries and keys."""
@@ -239,16 +205,6 @@ def _factors(
     enough = sizes[:rank] > NEGLIGIBLE * sizes[0]
     scale = np.where(enough, np.sqrt(np.where(enough, sizes[:rank], 1.0)), np.inf)[:, None]
     return right[:rank] @ key_root / scale, left[:, :rank].T @ query_root / scale
-
-
-def _shared_moments(
-    weights: HeadWeights, statistics: LayerStatistics, *, centred: bool = False
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Per key head: the summed E[q q^T] of the heads that read it, and E[k k^T]."""
-    queries = query_moments(weights, statistics.inputs)
-    queries = queries.reshape(weights.key_heads, -1, *queries.shape[1:]).sum(axis=1)
-    keys = key_moments(weights, statistics.inputs, centred=centred)
-    return [(queries[group], keys[group, group]) for group in range(weights.key_heads)]
 
 
 def rank_curve(
@@ -269,23 +225,19 @@ def rank_curve(
     Returns:
         "scores" and "values", each with ranks, falling from head_dim, and one row of losses per rank.
     """
-    layer, weights = evaluation.layers[index], evaluation.original[index]
-    statistics = evaluation.layer_statistics(index) if statistics is None else statistics
-    frequencies = rotary_frequencies(evaluation.model, layer.rotary)
-    base = evaluation.losses()
+    layer, base = LayerMoments.measured(evaluation, index, statistics), evaluation.losses()
     allowed = base.mean() + TOLERANCE * evaluation.examples.loss.scale_of(base)
-
-    def scores(rank: int) -> np.ndarray:
-        changed = low_rank_scores(weights, statistics, rank, layer.rotary, layer.normed, frequencies=frequencies)
-        return evaluation.losses({index: changed})
-
-    def values(rank: int) -> np.ndarray:
-        return evaluation.losses({index: low_rank_values(weights, statistics, rank)})
-
     curves = {}
     step = 1 if layer.rotary is None else 2
-    kinds = ("scores", scores, weights.head_dim, step), ("values", values, weights.value_dim, 1)
-    for name, measured, full, grain in kinds:
+    kinds = (
+        ("scores", low_rank_scores, layer.weights.head_dim, step),
+        ("values", low_rank_values, layer.weights.value_dim, 1),
+    )
+    for name, lowered, full, grain in kinds:
+
+        def measured(rank: int, lowered: Callable[[LayerMoments, int], HeadWeights] = lowered) -> np.ndarray:
+            return evaluation.losses({index: lowered(layer, rank)})
+
         if ranks is None:
             losses = _bisected(measured, base, allowed, full, grain)
         else:

@@ -11,7 +11,6 @@ factorisation. These errors compare heads of one layer; they do not compare laye
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +18,10 @@ from jaxtyping import Float
 
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.weights import HeadWeights
-from .refit import feature_columns, normal_equations, refit
+from .refit import columns_of, normal_equations, refit
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
-    from ..examples.batches import Part
 
 
 class Elimination:
@@ -32,29 +30,17 @@ class Elimination:
     Args:
         weights: The layer of the original model.
         statistics: Its moments; where `fisher` is there, it weights the error.
-        kept: Heads that are left at the start; None: all.
-        ridge: See `refit`.
-        weighting: Used in place of `statistics.fisher`.
+        kept: Heads that are left at the start.
     """
 
-    def __init__(
-        self,
-        weights: HeadWeights,
-        statistics: LayerStatistics,
-        kept: Iterable[int] | None = None,
-        *,
-        ridge: float | None = None,
-        weighting: Float[np.ndarray, "out_width out_width"] | None = None,
-    ):
-        moments, cross = normal_equations(weights, statistics, ridge=ridge)
-        features = weights.heads * weights.value_dim
+    def __init__(self, weights: HeadWeights, statistics: LayerStatistics, kept: Iterable[int]):
+        moments, cross = normal_equations(weights, statistics)
         self._dim = weights.value_dim
-        self.heads = sorted(set(range(weights.heads) if kept is None else kept))
-        columns = np.concatenate([feature_columns(weights, self.heads), np.arange(features, len(moments))])
+        self.heads = sorted(kept)
+        columns = columns_of(weights, self.heads)
         self._inverse = np.linalg.inv(moments[np.ix_(columns, columns)])
         self._projection = cross[:, columns] @ self._inverse
-        fisher = statistics.fisher if weighting is None else weighting
-        self._weighting = np.eye(len(cross)) if fisher is None else fisher
+        self._weighting = np.eye(len(cross)) if statistics.fisher is None else statistics.fisher
 
     def _place(self, head: int) -> slice:
         start = self.heads.index(head) * self._dim
@@ -80,71 +66,39 @@ class Elimination:
         self.heads.remove(head)
 
 
-def order_within_layer(
-    weights: HeadWeights, statistics: LayerStatistics, *, ridge: float | None = None
-) -> tuple[int, ...]:
-    """Heads of a layer in the order in which they are removed: each time the one that is missed least after a refit.
-
-    Args:
-        weights: The layer of the original model.
-        statistics: Its moments; `fisher` weights the error where it is there.
-        ridge: See `refit`.
-    """
-    left = Elimination(weights, statistics, ridge=ridge)
+def order_within_layer(weights: HeadWeights, statistics: LayerStatistics) -> tuple[int, ...]:
+    """Heads of a layer in the order in which they are removed: each time the one that is missed least after a refit."""
+    left = Elimination(weights, statistics, range(weights.heads))
     order: list[int] = []
     while left.heads:
         costs = left.costs()
-        head = min(left.heads, key=costs.__getitem__)
-        left.remove(head)
-        order.append(head)
+        order.append(min(costs, key=costs.__getitem__))
+        left.remove(order[-1])
     return tuple(order)
 
 
-def allowed(weights: HeadWeights, kept: Sequence[int], *, equal_groups: bool) -> list[int]:
-    """Kept heads that may go next: all, or with `equal_groups` those of the key heads that most heads still read."""
-    if not equal_groups:
-        return list(kept)
+def most_read(weights: HeadWeights, kept: Sequence[int]) -> list[int]:
+    """Kept heads of the key heads that most of them read: any of these may go next where key heads stay equal."""
     readers = [weights.key_head_of(head) for head in kept]
     most = max(map(readers.count, readers))
     return [head for head, group in zip(kept, readers, strict=True) if readers.count(group) == most]
 
 
-def equal_step(weights: HeadWeights) -> int:
-    """Heads that leave a layer together so that its key heads stay equally read."""
-    return 1 if weights.heads == weights.key_heads else weights.key_heads
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Held-out losses of the model as one layer loses its heads, the rest of the model unchanged."""
-
-    kept: tuple[int, ...]
-    order: tuple[int, ...]
-    losses: Float[np.ndarray, "points examples"]
-
-
 def layer_curve(
-    evaluation: "Evaluation",
-    index: int,
-    *,
-    statistics: LayerStatistics | None = None,
-    ridge: float | None = None,
-    part: "Part" = "held_out",
-) -> Curve:
-    """Losses with H, H - 1, ..., 0 heads of one layer, refitted at each count; with none, its bias alone.
+    evaluation: "Evaluation", index: int, statistics: LayerStatistics
+) -> tuple[tuple[int, ...], Float[np.ndarray, "points examples"]]:
+    """The order in which one layer loses its heads, and the held-out losses with H, H - 1, ..., 0 of them.
+
+    The layer is refitted at each count, the rest of the model unchanged; with no head, its bias alone is left.
 
     Args:
         evaluation: Runs the model; must be settled on the original.
         index: The layer.
-        statistics: Of this layer in the original model; None: measured here, without gradients.
-        ridge: See `refit`.
-        part: The examples whose losses are reported.
+        statistics: Of this layer in the original model.
     """
     weights = evaluation.original[index]
-    statistics = evaluation.layer_statistics(index) if statistics is None else statistics
-    order = order_within_layer(weights, statistics, ridge=ridge)
-    losses = [evaluation.losses({}, part=part)]
+    order = order_within_layer(weights, statistics)
+    losses = [evaluation.losses({})]
     for removed in range(1, weights.heads + 1):
-        changed = refit(weights, statistics, order[removed:], ridge=ridge)
-        losses.append(evaluation.losses({index: changed}, part=part))
-    return Curve(kept=tuple(range(weights.heads, -1, -1)), order=order, losses=np.stack(losses))
+        losses.append(evaluation.losses({index: refit(weights, statistics, order[removed:])}))
+    return order, np.stack(losses)

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...errors import require
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.weights import HeadWeights
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
 
+Head = tuple[int, int]
+"""A layer and a head of it."""
 PRIOR_TOKENS = 800
 """The original columns count as much as this many calibration tokens: the ridge is PRIOR_TOKENS / tokens, at most 1.
 
@@ -30,14 +31,14 @@ stories15M, 11 of 36 heads removed, 2,000 calibration tokens; increase of the he
 """
 
 
-def feature_columns(weights: HeadWeights, heads: Iterable[int]) -> Int[np.ndarray, " features"]:
-    """Places of these heads' outputs in the concatenation of all heads' outputs."""
-    dim = weights.value_dim
-    return np.concatenate([np.empty(0, int), *(np.arange(head * dim, (head + 1) * dim) for head in heads)])
+def columns_of(weights: HeadWeights, heads: Iterable[int]) -> Int[np.ndarray, " columns"]:
+    """Places of these heads' outputs, and of the stored bias, in the least squares over all heads."""
+    places = np.arange(weights.heads * weights.value_dim).reshape(weights.heads, -1)[list(heads)].ravel()
+    return places if weights.output_bias is None else np.append(places, weights.heads * weights.value_dim)
 
 
 def normal_equations(
-    weights: HeadWeights, statistics: LayerStatistics, *, ridge: float | None = None
+    weights: HeadWeights, statistics: LayerStatistics, ridge: float | None = None
 ) -> tuple[Float[np.ndarray, "columns columns"], Float[np.ndarray, "out_width columns"]]:
     """M and C of the least squares A M = C over all heads, with the ridge; the last column is the stored bias.
 
@@ -68,53 +69,62 @@ def refit(
 
     Returns:
         The same shapes; the removed heads' part of the output is zero.
-
-    Raises:
-        InputError: a kept head that the layer does not have.
     """
     heads = sorted(set(kept))
-    require(
-        all(0 <= head < weights.heads for head in heads),
-        f"kept heads must be among 0..{weights.heads - 1}, got {', '.join(map(str, heads))}.",
-    )
-    moments, cross = normal_equations(weights, statistics, ridge=ridge)
-    features = weights.heads * weights.value_dim
-    columns = np.concatenate([feature_columns(weights, heads), np.arange(features, len(moments))])
-    output = np.zeros((weights.output.shape[0], features))
+    moments, cross = normal_equations(weights, statistics, ridge)
+    columns, stays = columns_of(weights, heads), len(heads) * weights.value_dim
+    output = np.zeros((len(weights.output), weights.heads * weights.value_dim))
     bias = weights.output_bias
     if len(columns) > 0:
         solution = np.linalg.solve(moments[np.ix_(columns, columns)], cross[:, columns].T).T
-        stays = len(heads) * weights.value_dim
         output[:, columns[:stays]] = solution[:, :stays]
         bias = None if bias is None else bias + solution[:, stays]
     return weights.with_output(output.reshape(weights.output.shape), bias)
 
 
-def removed_plainly(evaluation: "Evaluation", kept: Sequence[Iterable[int]]) -> dict[int, HeadWeights]:
+def heads_left(original: Sequence[HeadWeights], removed: Iterable[Head]) -> list[list[int]]:
+    """The heads of every layer that are not among the removed."""
+    gone = set(removed)
+    return [
+        [head for head in range(weights.heads) if (index, head) not in gone] for index, weights in enumerate(original)
+    ]
+
+
+def removed_plainly(original: Sequence[HeadWeights], kept: Sequence[Iterable[int]]) -> dict[int, HeadWeights]:
     """Changes that keep these heads of every layer and refit nothing."""
-    changes = {}
-    for index, (weights, heads) in enumerate(zip(evaluation.original, kept, strict=True)):
-        gone = set(range(weights.heads)) - set(heads)
-        if gone:
-            changes[index] = weights.without(gone)
-    return changes
+    gone = [set(range(weights.heads)) - set(heads) for weights, heads in zip(original, kept, strict=True)]
+    return {index: original[index].without(heads) for index, heads in enumerate(gone) if heads}
 
 
-def refitted_in_order(
-    evaluation: "Evaluation", kept: Sequence[Iterable[int]], *, ridge: float | None = None
-) -> dict[int, HeadWeights]:
+def refitted_in_order(evaluation: "Evaluation", kept: Sequence[Iterable[int]]) -> dict[int, HeadWeights]:
     """Changes that keep these heads, each layer that loses some refitted to what the layers before it now give it.
 
     Leaves the evaluation settled on the result.
-
-    Args:
-        evaluation: Runs the model on the calibration examples.
-        kept: Heads that stay, per layer.
-        ridge: See `refit`.
     """
-    changes = removed_plainly(evaluation, kept)
+    changes = removed_plainly(evaluation.original, kept)
     evaluation.settle(changes)
     for index in sorted(changes):
-        changes[index] = refit(evaluation.original[index], evaluation.layer_statistics(index), kept[index], ridge=ridge)
+        changes[index] = refit(evaluation.original[index], evaluation.layer_statistics(index), kept[index])
         evaluation.settle(changes)
     return changes
+
+
+def losses_along(
+    evaluation: "Evaluation", order: Sequence[Head], removed: Iterable[int], *, with_refit: bool
+) -> Float[np.ndarray, "points examples"]:
+    """Held-out losses after the first heads of an order are removed. Leaves the evaluation settled on the original.
+
+    Args:
+        evaluation: Runs the model.
+        order: Heads in the order of their removal.
+        removed: Numbers of removed heads.
+        with_refit: Whether the layers are refitted, in order.
+    """
+    rows = []
+    for count in removed:
+        kept = heads_left(evaluation.original, order[:count])
+        evaluation.settle({})
+        changes = refitted_in_order(evaluation, kept) if with_refit else removed_plainly(evaluation.original, kept)
+        rows.append(evaluation.losses(changes))
+        evaluation.settle({})
+    return np.stack(rows)

@@ -1,7 +1,8 @@
 """Fewer key heads: which heads share a key and a value projection, both aligned and merged, the output refit."""
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,26 +10,20 @@ import numpy as np
 from jaxtyping import Float
 
 from ...errors import require
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.rotary import Rotary
 from ..layers.weights import HeadWeights
-from ..removal.refit import refit
-from .alignment import centred_moments, query_moments, with_bias
-from .shared import SharedKeys, mean_rotation, rotary_frequencies, score_variance, share_keys, share_values
+from .in_order import SmallLayer, small_layers
+from .moments import LayerMoments, with_bias
+from .shared import share_keys, share_values
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
 
 Groups = tuple[tuple[int, ...], ...]
 """Key heads of the original layer that share one of the new."""
+Cost = Callable[[tuple[int, ...]], float]
+"""What a group loses."""
 ALL_PARTITIONS = 1000
 """Up to this many partitions all are compared; beyond, a greedy one is improved by swaps."""
-REFIT_RIDGE = 0.01
-"""Pull towards the aligned outputs, which are nearly right: weaker than where heads are removed.
-
-stories15M, 6 to 3 key heads (neighbours), 5,120 calibration tokens; increase of the held-out loss: .01 .254, .05 .259,
-.16 .274.
-"""
 
 
 def neighbours(key_heads: int, groups: int) -> Groups:
@@ -46,117 +41,48 @@ def neighbours(key_heads: int, groups: int) -> Groups:
     return tuple(tuple(range(place * size, (place + 1) * size)) for place in range(groups))
 
 
-def mean_pool(weights: HeadWeights, key_heads: int) -> HeadWeights:
-    """The mean of neighbouring key heads and of their values (Ainslie et al. 2023): what alignment is compared with."""
-    groups = [list(group) for group in neighbours(weights.key_heads, key_heads)]
-
-    def pooled(array: np.ndarray | None) -> np.ndarray | None:
-        return None if array is None else np.stack([array[group].mean(axis=0) for group in groups])
-
-    return replace(
-        weights,
-        key=pooled(weights.key),
-        value=pooled(weights.value),
-        key_bias=pooled(weights.key_bias),
-        value_bias=pooled(weights.value_bias),
-    )
-
-
-def repeated(weights: HeadWeights, key_heads: int) -> HeadWeights:
-    """The same function with more key heads, copies of these: the shapes in which a grouped layer is measured."""
-    require(
-        key_heads % weights.key_heads == 0,
-        f"{weights.key_heads} key heads cannot be repeated to {key_heads}; that must be a multiple.",
-    )
-    places = np.repeat(np.arange(weights.key_heads), key_heads // weights.key_heads)
-    return replace(
-        weights,
-        key=weights.key[places],
-        value=weights.value[places],
-        key_bias=None if weights.key_bias is None else weights.key_bias[places],
-        value_bias=None if weights.value_bias is None else weights.value_bias[places],
-    )
-
-
-class Layer:
-    """What grouping needs of one layer: moments of its queries, keys and values, once for all candidate groups."""
-
-    def __init__(
-        self,
-        weights: HeadWeights,
-        statistics: LayerStatistics,
-        rotary: Rotary | None,
-        normed: bool,
-    ):
-        self.weights, self.rotary, self.normed = weights, rotary, normed
-        self.share = weights.heads // weights.key_heads
-        self.inputs = statistics.inputs
-        # A shift of all keys changes no softmax, but rotated it is no shift.
-        self.key_inputs = centred_moments(self.inputs) if rotary is None else self.inputs
-        self.keys = with_bias(weights.key, weights.key_bias)
-        self.values = with_bias(weights.value, weights.value_bias)
-        moments = query_moments(weights, self.inputs)
-        self.queries = moments.reshape(weights.key_heads, self.share, *moments.shape[1:]).sum(axis=1)
-        size = weights.value_dim
-        places = [slice(head * size, (head + 1) * size) for head in range(weights.heads)]
-        self.head_moments = np.stack([statistics.moments[place, place] for place in places])
-        self._costs: dict[tuple[int, ...], float] = {}
-        rotation = mean_rotation(weights.head_dim, rotary)
-        self.score_variance = score_variance(self.keys, self.queries, self.key_inputs, rotation).sum()
-        self.value_variance = sum(
-            np.sum((weights.output[:, head].T @ weights.output[:, head]) * moment)
-            for head, moment in enumerate(self.head_moments)
-        )
-
-    def heads_of(self, group: Sequence[int]) -> list[int]:
-        return [head for member in group for head in range(member * self.share, (member + 1) * self.share)]
-
-    def shared_keys(self, group: Sequence[int], *, frequencies: np.ndarray | None) -> SharedKeys:
-        members = list(group)
-        if self.normed:
-            return self._mean_of_normed_keys(members)
-        return share_keys(self.keys[members], self.queries[members], self.key_inputs, self.rotary, frequencies)
-
-    def _mean_of_normed_keys(self, members: list[int]) -> SharedKeys:
-        """The mean of keys of equal size; a norm with its factors follows, so they are not aligned."""
-        sizes = np.sqrt(np.einsum("gdw,wv,gdv->g", self.keys[members], self.inputs, self.keys[members], optimize=True))
-        keys = self.keys[members] / np.maximum(sizes, np.finfo(float).tiny)[:, None, None]
-        mean = keys.mean(axis=0)
-        rests = (keys - mean) * sizes[:, None, None]
-        rotation = mean_rotation(self.weights.head_dim, self.rotary)
-        lost = score_variance(rests, self.queries[members], self.inputs, rotation).sum()
-        identity = np.broadcast_to(np.eye(self.weights.head_dim), (len(members), *self.queries.shape[1:]))
-        return SharedKeys(mean * sizes.mean(), identity, float(lost))
-
-    def shared_values(self, group: Sequence[int]):
-        heads, members = self.heads_of(group), list(group)
-        return share_values(
-            self.values[members],
-            np.repeat(np.arange(len(members)), self.share),
-            self.weights.output[:, heads],
-            self.head_moments[heads],
-            self.inputs,
-        )
-
-    def cost(self, group: tuple[int, ...]) -> float:
-        """Share of the layer's score variance that a group loses, plus its share of the output variance."""
-        if group not in self._costs:
-            keys = self.shared_keys(group, frequencies=None).lost / max(self.score_variance, np.finfo(float).tiny)
-            values = self.shared_values(group).lost / max(self.value_variance, np.finfo(float).tiny)
-            self._costs[group] = float(keys + values)
-        return self._costs[group]
-
-
-def choose_groups(layer: Layer, key_heads: int) -> Groups:
+def choose_groups(layer: LayerMoments, key_heads: int) -> Groups:
     """The equal groups that lose least: all partitions where there are few, else greedy ones improved by swaps."""
     first = neighbours(layer.weights.key_heads, key_heads)
     size = len(first[0])
     if size == 1 or key_heads == 1:
         return first
-    candidates = list(itertools.islice(_partitions(tuple(range(layer.weights.key_heads)), size), ALL_PARTITIONS + 1))
+    cost = _group_cost(layer)
+    members = tuple(range(layer.weights.key_heads))
+    candidates = list(itertools.islice(_partitions(members, size), ALL_PARTITIONS + 1))
     if len(candidates) <= ALL_PARTITIONS:
-        return min(candidates, key=lambda groups: sum(map(layer.cost, groups)))
-    return _swapped(layer, _greedy(layer, size))
+        return min(candidates, key=lambda groups: sum(map(cost, groups)))
+    return _swapped(cost, _greedy(cost, members, size))
+
+
+def _group_cost(layer: LayerMoments) -> Cost:
+    """Share of the layer's score variance that a group loses, plus its share of the output variance.
+
+    Angles are taken for spread evenly, for which shared keys have a closed form.
+    """
+    even = replace(layer, frequencies=None)
+    scores = even.score_squares(even.keys, list(range(even.weights.key_heads))).sum()
+    outputs = sum(even.output_squares)
+
+    def cost(group: tuple[int, ...]) -> float:
+        members = list(group)
+        keys, values = _keys_of_group(even, members)[2], share_values(even, members)[2]
+        return float(keys / max(scores, np.finfo(float).tiny) + values / max(outputs, np.finfo(float).tiny))
+
+    return functools.cache(cost)
+
+
+def _keys_of_group(
+    layer: LayerMoments, members: list[int]
+) -> tuple[Float[np.ndarray, "head_dim width_and_1"], Float[np.ndarray, "members head_dim head_dim"], float]:
+    """`share_keys`; where a norm follows with its factors, the mean of keys of equal size, which are not aligned."""
+    if not layer.normed:
+        return share_keys(layer, members)
+    units, sizes = layer.unit_keys[members], layer.key_sizes[members]
+    mean = units.mean(axis=0)
+    lost = layer.score_squares((units - mean) * sizes, members).sum()
+    identity = np.broadcast_to(np.eye(layer.weights.head_dim), (len(members), *layer.queries.shape[1:]))
+    return mean * sizes.mean(), identity, float(lost)
 
 
 def _partitions(members: tuple[int, ...], size: int) -> Iterator[Groups]:
@@ -169,19 +95,19 @@ def _partitions(members: tuple[int, ...], size: int) -> Iterator[Groups]:
             yield ((members[0], *others), *groups)
 
 
-def _greedy(layer: Layer, size: int) -> Groups:
+def _greedy(cost: Cost, members: Sequence[int], size: int) -> Groups:
     """Each group begins with the first key head that is left and takes the one that costs least, until it is full."""
-    rest, groups = set(range(layer.weights.key_heads)), []
+    rest, groups = set(members), []
     while rest:
         group = (min(rest),)
         while len(group) < size:
-            group = min((tuple(sorted((*group, member))) for member in sorted(rest - {*group})), key=layer.cost)
+            group = min((tuple(sorted((*group, member))) for member in sorted(rest - {*group})), key=cost)
         groups.append(group)
         rest -= {*group}
     return tuple(groups)
 
 
-def _swapped(layer: Layer, groups: Groups) -> Groups:
+def _swapped(cost: Cost, groups: Groups) -> Groups:
     """Swaps of two key heads between groups, as long as one lowers the cost."""
     current = list(groups)
     better = True
@@ -193,55 +119,32 @@ def _swapped(layer: Layer, groups: Groups) -> Groups:
                     tuple(sorted({*current[one]} - {left} | {right})),
                     tuple(sorted({*current[other]} - {right} | {left})),
                 )
-                if sum(map(layer.cost, swapped)) < (1 - 1e-9) * (layer.cost(current[one]) + layer.cost(current[other])):
+                if sum(map(cost, swapped)) < (1 - 1e-9) * (cost(current[one]) + cost(current[other])):
                     current[one], current[other] = swapped
                     better = True
                     break
     return tuple(sorted(current))
 
 
-def group(
-    weights: HeadWeights,
-    key_heads: int,
-    statistics: LayerStatistics,
-    rotary: Rotary | None = None,
-    normed: bool = False,
-    *,
-    frequencies: Float[np.ndarray, " pairs"] | None = None,
-    groups: Groups | None = None,
-) -> HeadWeights:
-    """The layer with fewer key heads, in its real, smaller shapes. Heads are reordered so that groups are neighbours.
+def group_layer(layer: LayerMoments, groups: Groups) -> HeadWeights:
+    """The layer with one key head per group, in its real, smaller shapes. Heads are reordered: groups are neighbours.
 
-    Queries are mapped to the shared keys and outputs to the shared values; the output projection is not yet refit, for
-    which the statistics of the grouped layer are needed (`refit_output`, `group_model`).
-
-    Args:
-        weights: The layer.
-        key_heads: How many are left; a divisor of the layer's.
-        statistics: Of that layer.
-        rotary: Its rotary positions, if any.
-        normed: Whether queries and keys are normalised after the projection: keys are averaged, not aligned.
-        frequencies: Radians per position of each rotary pair; without them queries are mapped pair by pair.
-        groups: Key heads that share one; by default those that lose least.
-
-    Raises:
-        InputError: `key_heads` does not divide the layer's.
+    Queries are mapped to the shared keys and outputs to the shared values; where queries and keys are normalised, keys
+    are averaged. The output projection is not yet refit.
     """
-    layer = Layer(weights, statistics, rotary, normed)
-    chosen = choose_groups(layer, key_heads) if groups is None else groups
-    query = with_bias(weights.query, weights.query_bias)
-    output = weights.output.copy()
+    weights = layer.weights
+    query, output = with_bias(weights.query, weights.query_bias), weights.output.copy()
     keys, values, order = [], [], []
-    for members in chosen:
-        heads = layer.heads_of(members)
+    for members in map(list, groups):
+        heads = layer.readers(members)
         order += heads
-        shared_keys = layer.shared_keys(members, frequencies=frequencies)
-        shared_values = layer.shared_values(members)
-        keys.append(shared_keys.key)
-        values.append(shared_values.value)
+        key, query_maps, _ = _keys_of_group(layer, members)
+        value, output_maps, _ = share_values(layer, members)
+        keys.append(key)
+        values.append(value)
         for place, head in enumerate(heads):
-            query[head] = shared_keys.query_maps[place // layer.share] @ query[head]
-            output[:, head] = weights.output[:, head] @ shared_values.output_maps[place]
+            query[head] = query_maps[place // layer.share] @ query[head]
+            output[:, head] = weights.output[:, head] @ output_maps[place]
     key, value, query = np.stack(keys), np.stack(values), query[order]
     return HeadWeights(
         query=query[..., :-1],
@@ -255,48 +158,11 @@ def group(
     )
 
 
-def refit_output(weights: HeadWeights, statistics: LayerStatistics) -> HeadWeights:
-    """All heads kept, the output fitted to the original attention output, given the statistics of these weights."""
-    return refit(weights, statistics, range(weights.heads), ridge=REFIT_RIDGE)
+def group_model(evaluation: "Evaluation", key_heads: int) -> tuple[SmallLayer, ...]:
+    """Every layer with fewer key heads, a divisor of the original's: groups are searched, outputs refitted."""
 
+    def grouped(layer: LayerMoments) -> SmallLayer:
+        small = group_layer(layer, choose_groups(layer, key_heads))
+        return SmallLayer(small, small.repeated(layer.weights.key_heads))
 
-def group_model(
-    evaluation: "Evaluation", key_heads: int, *, aligned: bool = True, searched: bool = True, refitted: bool = True
-) -> tuple[HeadWeights, ...]:
-    """Every layer with fewer key heads, in order: each is fitted to what the layers before it have become.
-
-    Args:
-        evaluation: The model and its calibration examples; it is left on the original.
-        key_heads: Per layer; a divisor of the original's.
-        aligned: False: `mean_pool` of neighbours.
-        searched: Choose the groups; False: neighbours.
-        refitted: Refit the output projection of each layer.
-
-    Returns:
-        The layers in their smaller shapes; `repeated(layer, key_heads of the original)` is what can be measured.
-    """
-    changes: dict[int, HeadWeights] = {}
-    grouped: list[HeadWeights] = []
-    try:
-        for layer, weights in zip(evaluation.layers, evaluation.original, strict=True):
-            small = mean_pool(weights, key_heads)
-            if aligned:
-                evaluation.settle(changes)
-                small = group(
-                    weights,
-                    key_heads,
-                    evaluation.layer_statistics(layer.index),
-                    layer.rotary,
-                    layer.normed,
-                    frequencies=rotary_frequencies(evaluation.model, layer.rotary),
-                    groups=None if searched else neighbours(weights.key_heads, key_heads),
-                )
-            changes[layer.index] = repeated(small, weights.key_heads)
-            if refitted:
-                evaluation.settle(changes)
-                small = refit_output(small, evaluation.layer_statistics(layer.index))
-                changes[layer.index] = repeated(small, weights.key_heads)
-            grouped.append(small)
-    finally:
-        evaluation.settle({})
-    return tuple(grouped)
+    return small_layers(evaluation, grouped)

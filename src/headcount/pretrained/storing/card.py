@@ -47,14 +47,13 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
         *(f"| {_escaped(label)} | {before} | {after} |" for label, before, after in table_rows(record)),
         "",
     ]
+    notes = [_escaped(measured["order"])] if "order" in measured else []
     if "data" in measured:
-        lines += [f"Losses are on held-out examples of: {_escaped(measured['data']).rstrip('.')}.", ""]
-    if "order" in measured:
-        lines += [_escaped(measured["order"]), ""]
+        notes.insert(0, f"Losses are on held-out examples of: {_escaped(measured['data']).rstrip('.')}.")
     if "recovery" in measured:
-        lines += [as_sentence(measured["recovery"]["words"]), ""]
-    for each in measured.get("cannot", ()):
-        lines += [_escaped(each), ""]
+        notes.append(as_sentence(measured["recovery"]["words"]))
+    for note in (*notes, *map(_escaped, measured.get("cannot", ()))):
+        lines += [note, ""]
     if record.get("kept"):
         lines += ["## Heads kept", "", "| layer | heads of the original |", "|---:|---|"]
         lines += [f"| {place} | {', '.join(map(str, heads))} |" for place, heads in enumerate(record["kept"])]
@@ -65,10 +64,13 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
     lines += [
         "## Check",
         "",
-        "`headcount verify FOLDER` runs stored inputs and compares with the outputs recorded here: ",
+        "`headcount verify FOLDER` runs stored inputs and compares with the outputs recorded here: "
+        f"largest difference from the model that was measured {record['difference']:.1e}.",
+        "",
+        "## Not covered",
+        "",
+        *(f"* {each}" for each in NOT_COVERED),
     ]
-    lines[-1] += f"largest difference from the model that was measured {record['difference']:.1e}."
-    lines += ["", "## Not covered", "", *(f"* {each}" for each in NOT_COVERED)]
     text = "\n".join(lines) + "\n"
     return text.encode(errors="replace").decode()  # a folder's name may have bytes that are not UTF-8
 
@@ -80,22 +82,16 @@ def table_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         ("heads per layer", f"{before['heads']}", f"{after['heads']}"),
         ("key heads per layer", f"{before['key_heads']}", f"{after['key_heads']}"),
         ("head_dim", f"{before['head_dim']}", f"{after['head_dim']}"),
-        ("parameters", f"{record['parameters']['original']:,}", f"{record['parameters']['stored']:,}"),
     ]
-    if "cache_bytes_per_token" in record:
-        cache = record["cache_bytes_per_token"]
-        rows.append(("KV-cache bytes per token", f"{cache['original']:,}", f"{cache['stored']:,}"))
+    for label, name in (("parameters", "parameters"), ("KV-cache bytes per token", "cache_bytes_per_token")):
+        if name in record:
+            rows.append((label, f"{record[name]['original']:,}", f"{record[name]['stored']:,}"))
     if "loss" in measured:
         loss = measured["loss"]
         rows.append((f"held-out {loss['name']}", f"{loss['before']:.4f}", f"{loss['after']:.4f}"))
         low, high = loss["increase_interval"]
-        rows.append(
-            (
-                f"increase, with {100 * loss['coverage']:.0f} % interval",
-                "",
-                f"{loss['increase']:+.4f} [{low:+.4f}, {high:+.4f}]",
-            )
-        )
+        label = f"increase, with {100 * loss['coverage']:.0f} % interval"
+        rows.append((label, "", f"{loss['increase']:+.4f} [{low:+.4f}, {high:+.4f}]"))
     if "recovery" in measured:
         rows.append(("increase before recovery", "", f"{measured['recovery']['increase_before']:+.4f}"))
     if "seconds_per_1000_tokens" in measured:

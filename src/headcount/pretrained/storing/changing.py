@@ -1,6 +1,5 @@
 """From a request (keep 8 heads, share 3 key heads, head_dim 16) to a plan that is measured."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,7 @@ from jaxtyping import Float
 
 from ...answer.bootstrap import COVERAGE
 from ..inspection.increases import resampled
-from ..layers.weights import HeadWeights
-from .plan import Plan, pruned_plan
+from .plan import Plan, plan_of_layers, pruned_plan
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 def prune_plan(
     evaluation: "Evaluation", *, remove: int, uniform: bool, refit: bool = True, inspection: Path | None = None
 ) -> Plan:
-    """Remove so many heads of the whole model, those that are missed least; output projections refitted.
+    """Remove heads of the whole model, those that are missed least; output projections refitted.
 
     Args:
         evaluation: Runs the original.
@@ -30,18 +28,15 @@ def prune_plan(
         inspection: A results folder whose order of heads is used instead of a search.
     """
     from ..removal.descent import descend
-    from ..removal.refit import refitted_in_order
+    from ..removal.refit import heads_left, refitted_in_order
 
-    changes: Mapping[int, HeadWeights] = {}
     if inspection is not None:
         kept, order = _inspected(evaluation, inspection, remove, uniform)
-        if refit:
-            changes = refitted_in_order(evaluation, kept)
-            evaluation.settle({})
+        changes = refitted_in_order(evaluation, kept) if refit else {}
+        evaluation.settle({})
     else:
-        descent = descend(evaluation, remove, uniform=uniform, points=(remove,), tick=evaluation.tick)
-        kept = descent.kept_after(len(descent.removed), [layer.heads for layer in evaluation.layers])
-        changes = descent.changes if refit else {}
+        descent = descend(evaluation, remove, uniform=uniform, tick=evaluation.tick)
+        kept, changes = heads_left(evaluation.original, descent.removed), descent.changes if refit else {}
         order = "The order of heads was searched anew on the calibration examples; no inspection was read."
         if descent.order == "Fisher":
             order += " The order by Fisher's score lost less there than the search's, and was used."
@@ -60,35 +55,20 @@ def _inspected(evaluation: "Evaluation", folder: Path, remove: int, uniform: boo
 
 
 def group_plan(evaluation: "Evaluation", *, key_heads: int) -> Plan:
-    """Let the heads of every layer share so many key heads: aligned, grouped by search, output projections refitted."""
-    from ..sharing.grouping import group_model, repeated
+    """Let the heads of every layer share `key_heads`: aligned, grouped by search, output projections refitted."""
+    from ..sharing.grouping import group_model
 
-    before = evaluation.original[0].key_heads
-    small = group_model(evaluation, key_heads)
-    return Plan(
-        kind="group",
-        layers=small,
-        masked=tuple(repeated(weights, before) for weights in small),
-        words=f"{key_heads} of {before} key heads per layer",
-        source=evaluation.loaded.source,
-        source_fingerprint=evaluation.loaded.fingerprint,
-    )
+    words = f"{key_heads} of {evaluation.original[0].key_heads} key heads per layer"
+    return plan_of_layers("group", evaluation, group_model(evaluation, key_heads), words)
 
 
 def shrink_plan(evaluation: "Evaluation", *, head_dim: int) -> Plan:
     """Lower head_dim in every layer, output projections refitted."""
     from ..rank.shrink import shrink_model
 
-    small, masked, pairs = shrink_model(evaluation, head_dim)
-    return Plan(
-        kind="shrink",
-        layers=small,
-        masked=masked,
-        words=f"head_dim {head_dim} in place of {evaluation.original[0].head_dim}",
-        pairs=pairs,
-        source=evaluation.loaded.source,
-        source_fingerprint=evaluation.loaded.fingerprint,
-    )
+    layers, pairs = shrink_model(evaluation, head_dim)
+    words = f"head_dim {head_dim} in place of {evaluation.original[0].head_dim}"
+    return plan_of_layers("shrink", evaluation, layers, words, pairs=pairs)
 
 
 def loss_facts(

@@ -19,14 +19,11 @@ from ..loading.sources import read_config, reason
 from ..plugin import RECORD
 
 EXAMPLES, LENGTH, TILES = 2, 24, 4
-"""Probe inputs: this many sequences of so many tokens, or images of so many coloured tiles per side."""
+"""Probe inputs: sequences or images, tokens per sequence, coloured tiles per side of an image."""
 VALUES = 512
 """Outputs that are stored, drawn from all."""
 TOLERANCE = 1e-5
 """Largest difference that is rounding, per unit of the largest output."""
-RECORDED = ("kind", "words", "probe")
-PROBED = ("inputs", "shape", "places", "values")
-"""What a record and its probe must have."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +76,15 @@ def check_folder(folder: str | Path) -> FolderCheck:
     folder = Path(folder)
     record = read_record(folder)
     model, missing = load_stock(folder)
-    stored = record["probe"]
     try:
-        outputs = probe_outputs(model, probe_tensors(stored["inputs"]))
+        stored, values = record["probe"], np.array(record["probe"]["values"], dtype=np.float64)
+        outputs = probe_outputs(model, stored["inputs"])
+        now = outputs.reshape(-1)[stored["places"]] if list(outputs.shape) == stored["shape"] else np.inf
     except Exception as error:  # a config or record that was edited fails anywhere in the model
         raise InputError(
             f"{folder}: {type(model).__name__} cannot run the inputs recorded in {RECORD} ({reason(error)}); "
             "write the folder again."
         ) from error
-    values = np.array(stored["values"], dtype=np.float64)
-    same_shape = list(outputs.shape) == stored["shape"]
-    now = outputs.reshape(-1)[stored["places"]] if same_shape else np.full_like(values, np.inf)
     return FolderCheck(
         folder=folder,
         architecture=type(model).__name__,
@@ -102,13 +97,12 @@ def check_folder(folder: str | Path) -> FolderCheck:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """What `write_folder` wrote beside the weights."""
+    """The record that `write_folder` wrote next to the weights."""
     try:
         record = json.loads(read_regular(folder / RECORD))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{folder / RECORD} cannot be read as a record of headcount ({reason(error)}).") from error
-    probe = record.get("probe") if isinstance(record, dict) else None
-    whole = isinstance(probe, dict) and set(RECORDED) <= record.keys() and set(PROBED) <= probe.keys()
+    whole = isinstance(record, dict) and {"words", "probe"} <= record.keys()
     require(whole, f"{folder / RECORD} is not the record that headcount wrote; write the folder again.")
     return record
 
@@ -130,9 +124,9 @@ def load_stock(folder: Path) -> tuple[nn.Module, list[str]]:
     return model.eval(), sorted({*report["missing_keys"], *report["unexpected_keys"]})
 
 
-def probe_inputs(config: Any, seed: int = 0) -> dict[str, Any]:
+def probe_inputs(config: Any) -> dict[str, Any]:
     """Inputs as JSON: random tokens, or images of coloured tiles with the side that they are drawn at."""
-    draw = named_generator(seed, "probe inputs")
+    draw = named_generator(0, "probe inputs")
     side = getattr(config, "image_size", None)
     if side is not None:
         tiles = draw.normal(size=(EXAMPLES, getattr(config, "num_channels", 3), TILES, TILES)).round(3)
@@ -141,27 +135,30 @@ def probe_inputs(config: Any, seed: int = 0) -> dict[str, Any]:
     return {"input_ids": draw.integers(0, config.vocab_size, (EXAMPLES, min(LENGTH, most))).tolist()}
 
 
-def probe_tensors(inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """Keyword arguments of a forward pass."""
+@torch.no_grad()
+def probe_outputs(model: nn.Module, inputs: Mapping[str, Any]) -> np.ndarray:
+    """The first output of a model for probe inputs: its logits, or its last hidden states."""
     if "input_ids" in inputs:
-        return {"input_ids": torch.tensor(inputs["input_ids"])}
-    places = np.arange(inputs["side"]) * TILES // inputs["side"]
-    images = np.array(inputs["tiles"])[:, :, places][:, :, :, places]
-    return {"pixel_values": torch.tensor(images, dtype=torch.float32)}
+        tensors = {"input_ids": torch.tensor(inputs["input_ids"])}
+    else:
+        places = np.arange(inputs["side"]) * TILES // inputs["side"]
+        images = np.array(inputs["tiles"])[:, :, places][:, :, :, places]
+        tensors = {"pixel_values": torch.tensor(images, dtype=torch.float32)}
+    return first_output(model, tensors)
 
 
 @torch.no_grad()
-def probe_outputs(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> np.ndarray:
-    """The first output of a model: its logits, or its last hidden states."""
+def first_output(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> np.ndarray:
+    """The first output of a model in float64."""
     device = next(model.parameters()).device
     outputs = model(**{name: tensor.to(device) for name, tensor in tensors.items()})
     first = outputs if isinstance(outputs, torch.Tensor) else next(iter(outputs.values()))
     return first.detach().double().cpu().numpy()
 
 
-def probe_record(inputs: Mapping[str, Any], outputs: np.ndarray, seed: int = 0) -> dict[str, Any]:
+def probe_record(inputs: Mapping[str, Any], outputs: np.ndarray) -> dict[str, Any]:
     """Inputs and a draw of the outputs, as JSON."""
-    draw = named_generator(seed, "probe outputs")
+    draw = named_generator(0, "probe outputs")
     places = np.sort(draw.choice(outputs.size, size=min(VALUES, outputs.size), replace=False))
     return {
         "inputs": dict(inputs),

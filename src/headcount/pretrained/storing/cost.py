@@ -1,4 +1,4 @@
-"""What a model costs: parameters, cache per token, seconds per 1,000 tokens on this machine."""
+"""What a model costs: cache per token, seconds per 1,000 tokens on this machine."""
 
 import json
 import statistics
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._draws import named_generator
-from .preflight import Shaped
+from ..layers.weights import Shaped
 
 if TYPE_CHECKING:
     from torch import nn
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 REPEATS = 5
 CAUSAL = ("ForCausalLM", "LMHeadModel")
-"""How the names of classes that keep a cache end."""
+"""How the names of classes end that generate text, and so cache keys and values."""
 BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 """Bytes per number, by the names of torch."""
 LENGTH = 256
@@ -34,26 +34,26 @@ def stored_dtype(folder: Path | None) -> str:
 
 
 def cached_bytes(loaded: "Loaded", layers: Sequence[Shaped]) -> int | None:
-    """`cache_bytes_per_token` of these layers in the precision of a loaded model; None where it keeps no cache."""
-    if not keeps_cache(type(loaded.model).__name__):
-        return None
-    return cache_bytes_per_token(layers, BYTES[stored_dtype(loaded.folder)])
+    """`cache_bytes_per_token` of these layers in the class and precision of a loaded model."""
+    return cache_bytes_per_token(type(loaded.model).__name__, loaded.folder, layers)
 
 
-def cache_bytes_per_token(layers: Sequence[Shaped], bytes_per_number: int) -> int:
+def cache_bytes_per_token(architecture: str, folder: Path | None, layers: Sequence[Shaped]) -> int | None:
     """Bytes that a decoder keeps per token it has read: keys and values of every layer's key heads.
+
+    Args:
+        architecture: The name of the class; None is returned where it keeps no cache.
+        folder: Where its weights lie, by whose precision a number has its size.
+        layers: The shapes of the attention layers.
 
     Example:
         >>> from headcount.pretrained.storing.preflight import LayerShape
-        >>> cache_bytes_per_token([LayerShape(heads=8, key_heads=2, head_dim=16)] * 6, bytes_per_number=2)
-        768
+        >>> cache_bytes_per_token("LlamaForCausalLM", None, [LayerShape(heads=8, key_heads=2, head_dim=16)] * 6)
+        1536
     """
-    return sum(2 * layer.key_heads * layer.head_dim for layer in layers) * bytes_per_number
-
-
-def keeps_cache(architecture: str) -> bool:
-    """Whether a class of this name generates text, and so caches keys and values."""
-    return architecture.endswith(CAUSAL)
+    if not architecture.endswith(CAUSAL):
+        return None
+    return sum(2 * layer.key_heads * layer.head_dim for layer in layers) * BYTES[stored_dtype(folder)]
 
 
 def seconds_per_thousand_tokens(
@@ -82,7 +82,7 @@ def seconds_per_thousand_tokens(
     return {name: 1000 * statistics.median(times) / tokens for name, times in seconds.items()}
 
 
-def seconds_of(models: Mapping[str, "nn.Module"], *, repeats: int = REPEATS) -> dict[str, float]:
+def seconds_of(models: Mapping[str, "nn.Module"]) -> dict[str, float]:
     """`seconds_per_thousand_tokens` on one sequence of random tokens, or one image, on this machine."""
     import torch
 
@@ -97,6 +97,4 @@ def seconds_of(models: Mapping[str, "nn.Module"], *, repeats: int = REPEATS) -> 
         drawn = named_generator(0, "timed tokens").integers(0, config.vocab_size, (1, tokens))
         inputs = {"input_ids": torch.from_numpy(drawn)}
     device = next(first.parameters()).device
-    return seconds_per_thousand_tokens(
-        models, {name: tensor.to(device) for name, tensor in inputs.items()}, tokens, repeats=repeats
-    )
+    return seconds_per_thousand_tokens(models, {name: each.to(device) for name, each in inputs.items()}, tokens)

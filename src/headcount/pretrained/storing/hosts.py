@@ -1,18 +1,17 @@
 """A changed model as a module of the stock class that stores it. The original is read, never written."""
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 from torch import nn
 from transformers.initialization import no_init_weights
 
 from ...errors import InputError, require
-from ..layers.architectures import FAMILIES
 from ..layers.find import attention_layers
 from ..layers.recognising import configured
 from ..layers.weights import HeadWeights
@@ -20,7 +19,7 @@ from .plan import Plan, fitted
 from .preflight import Preflight, preflight, require_possible
 
 
-def build(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Module:
+def stock_model(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Module:
     """A new model with the plan's layers; see `Plan.apply`."""
     layers = attention_layers(model)
     require(
@@ -64,16 +63,14 @@ def host_model(
     wanted, given = host.state_dict(), model.state_dict()
     same = {name: given[name] for name, tensor in wanted.items() if name in given and given[name].shape == tensor.shape}
     host.load_state_dict(same, strict=False)
-    projections = {id(parameter) for layer in attention_layers(host) for parameter in layer.parameters(host)}
-    lost = [
-        name for name, parameter in host.named_parameters() if name not in same and id(parameter) not in projections
-    ]
+    projections = [parameter for layer in attention_layers(host) for parameter in layer.parameters(host)]
+    written = {id(parameter) for parameter in projections}
+    lost = [name for name, parameter in host.named_parameters() if name not in same and id(parameter) not in written]
     lost += [name for name in given if name not in wanted]
     require(not lost, f"{kind.__name__} cannot hold {', '.join(lost[:3])} of {type(model).__name__}; use zeroed=True.")
     with torch.no_grad():
-        for layer in attention_layers(host):
-            for parameter in layer.parameters(host):
-                parameter.zero_()
+        for parameter in projections:
+            parameter.zero_()
     if model.can_generate():
         host.generation_config = copy.deepcopy(model.generation_config)
     for name, parameter in model.named_parameters():
@@ -101,7 +98,7 @@ def host_config(model: transformers.PreTrainedModel, kind: Any, check: Preflight
     values |= check.config
     if check.config:
         values["architectures"] = [kind.__name__]
-    if pairs is not None and FAMILIES[model.config.model_type].rotary != "none":
+    if pairs is not None:
         values["rope_parameters"] = rope_of_pairs(model, pairs, check.shape.head_dim)
     return kind.config_class.from_dict(values)
 
@@ -112,11 +109,8 @@ def rope_of_pairs(model: transformers.PreTrainedModel, pairs: Sequence[int], hea
     The kind "longrope" divides each frequency of the smaller head by a stored factor; the factors are chosen so that
     the frequencies come out as those of the original, to the last bit.
     """
-    rotary: Any = next((each for each in model.modules() if hasattr(each, "inv_freq")), None)
+    rotary: Any = next(each for each in model.modules() if hasattr(each, "inv_freq"))
     stored = dict(getattr(model.config, "rope_parameters", None) or {})
-    if rotary is None:
-        raise InputError(f"{type(model).__name__} has no rotary frequencies to keep {len(pairs)} pairs of.")
-    require(2 * len(pairs) == head_dim, f"{len(pairs)} rotary pairs are not a head_dim of {head_dim}.")
     kept = rotary.inv_freq.detach().cpu().float()[list(pairs)]
     theta = stored.get("rope_theta", getattr(model.config, "default_theta", 10000.0))
     powers = theta ** (torch.arange(0, head_dim, 2, dtype=torch.int64).float() / head_dim)
@@ -134,13 +128,11 @@ def rope_of_pairs(model: transformers.PreTrainedModel, pairs: Sequence[int], hea
 
 def _factor(power: torch.Tensor, frequency: torch.Tensor) -> float:
     """The float32 factor with 1 / (factor * power) equal to the frequency, or the nearest there is."""
-    near = (1.0 / (power.double() * frequency.double())).float().numpy()
-    below = above = near
-    tried = [near]
+    near = (1.0 / (power.double() * frequency.double())).float()
+    tried = [near, near]
     for _ in range(4):
-        below, above = np.nextafter(below, np.float32(0)), np.nextafter(above, np.float32(np.inf))
-        tried += [below, above]
-    results = 1.0 / (torch.from_numpy(np.array(tried, dtype=np.float32)) * power)
+        tried += [torch.nextafter(tried[-2], torch.tensor(0.0)), torch.nextafter(tried[-1], torch.tensor(math.inf))]
+    results = 1.0 / (torch.stack(tried) * power)
     return float(tried[int((results - frequency).abs().argmin())])
 
 

@@ -16,32 +16,22 @@ def free_place(out: str | Path, source: str) -> Path:
     if origin.is_dir():
         origin = origin.resolve()
         within = out == origin or origin in out.parents or out in origin.parents
-        require(
-            not within,
-            f"{out} is or overlaps the original's folder {origin}; choose another.",
-            what="out",
-            given=str(out),
-        )
+        _refuse(out, within, f"is or overlaps the original's folder {origin}; choose another.")
     taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
-    require(
-        not taken,
-        f"{out} exists and is not an empty folder; choose another name or remove it.",
-        what="out",
-        given=str(out),
-    )
+    _refuse(out, taken, "exists and is not an empty folder; choose another name or remove it.")
     parent = next(folder for folder in out.parents if folder.exists())
-    require(
-        parent.is_dir() and os.access(parent, os.W_OK | os.X_OK),
-        f"{out} cannot be written: {parent} is not writable; choose another place.",
-        what="out",
-        given=str(out),
-    )
+    writable = parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)
+    _refuse(out, not writable, f"cannot be written: {parent} is not writable; choose another place.")
     return out
+
+
+def _refuse(out: Path, when: bool, why: str) -> None:
+    require(not when, f"{out} {why}", what="out", given=str(out))
 
 
 @contextmanager
 def written_whole(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that takes its place at the end, or vanishes."""
+    """A folder next to `out` that takes its place at the end, or vanishes."""
     folder = out.with_name(f".{out.name}.{os.getpid()}.unfinished")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +50,7 @@ def written_whole(out: Path) -> Iterator[Path]:
 
 
 def _remove_left_behind(out: Path) -> None:
-    """Remove what killed processes left beside this folder."""
+    """Remove what killed processes left next to this folder."""
     for folder in out.parent.glob(f".{out.name}.*.unfinished"):
         number = folder.name.removesuffix(".unfinished").rpartition(".")[2]
         if number.isdigit() and not Path(f"/proc/{number}").exists() and os.path.isdir("/proc"):

@@ -1,16 +1,17 @@
-"""What a change makes of a model's layers: a value that is saved, applied, written. No torch at import."""
+"""The layers of a changed model: a value that is saved, applied, written. No torch at import."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ...errors import InputError, require
+from ...errors import InputError
 from ...report.files import write_whole
 from ..layers.weights import HeadWeights
+from ..sharing.in_order import SmallLayer
 from .preflight import LayerShape, Preflight, common_shape, described, preflight
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from ..evaluation.evaluate import Evaluation
 
-FORMAT = 2
 Kind = Literal["prune", "group", "shrink"]
 SAVED = ("kind", "source_fingerprint", "source", "words", "kept", "pairs", "measured")
 
@@ -69,15 +69,15 @@ class Plan:
         Raises:
             InputError: The model has other layers than the plan, or no stock class stores it.
         """
-        from .hosts import build
+        from .hosts import stock_model
 
-        return build(model, self, zeroed=zeroed)
+        return stock_model(model, self, zeroed=zeroed)
 
     def save(self, path: str | Path) -> None:
         """Write PATH.safetensors; `Plan.load` reads it."""
         from safetensors.numpy import save
 
-        about = {"format": FORMAT, "layers": len(self.layers), **{name: getattr(self, name) for name in SAVED}}
+        about = {"layers": len(self.layers), **{name: getattr(self, name) for name in SAVED}}
         arrays = _arrays("layers", self.layers) | _arrays("masked", self.masked)
         write_whole(_file(path), save(arrays, {"plan": json.dumps(about)}), "the plan")
 
@@ -91,16 +91,22 @@ class Plan:
             with safe_open(path, framework="np") as file:
                 about = json.loads(file.metadata()["plan"])
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 not a mapping
-            require(about["format"] == FORMAT, f"{path} is a plan of format {about['format']}, not {FORMAT}.")
             layers, masked = (_layers(name, about["layers"], arrays) for name in ("layers", "masked"))
             given = {name: about[name] for name in SAVED}
-        except InputError:
-            raise
         except Exception as error:  # safetensors has its own errors, all of them mean the same here
             raise InputError(f"{path} is no plan that headcount saved: {error}.") from error
         given["kept"] = None if given["kept"] is None else tuple(map(tuple, given["kept"]))
         given["pairs"] = None if given["pairs"] is None else tuple(given["pairs"])
         return cls(layers=layers, masked=masked, **given)
+
+
+def plan_of_layers(kind: Kind, evaluation: "Evaluation", layers: Sequence[SmallLayer], words: str, **more: Any) -> Plan:
+    """The plan of these layers of the model that is evaluated."""
+    small, masked = tuple(layer.small for layer in layers), tuple(layer.masked for layer in layers)
+    source, fingerprint = evaluation.loaded.source, evaluation.loaded.fingerprint
+    return Plan(
+        kind=kind, layers=small, masked=masked, words=words, source=source, source_fingerprint=fingerprint, **more
+    )
 
 
 def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], kept: Sequence[Sequence[int]]) -> Plan:
@@ -111,68 +117,50 @@ def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], ke
         changes: By layer, what was measured: the original's shapes, the output projection zero at removed heads.
         kept: The heads of every layer that stay; none of a layer is allowed (one zero head is stored).
     """
-    masked = tuple(
-        changes.get(place, weights).without(sorted(set(range(weights.heads)) - set(heads)))
-        for place, (weights, heads) in enumerate(zip(evaluation.original, kept, strict=True))
-    )
+    layers = []
+    for index, (weights, heads) in enumerate(zip(evaluation.original, kept, strict=True)):
+        masked = changes.get(index, weights).without(set(range(weights.heads)) - set(heads))
+        layers.append(SmallLayer(compact(masked, heads), masked))
     counts = sorted({len(heads) for heads in kept})
-    total, left = sum(weights.heads for weights in masked), sum(map(len, kept))
+    total, left = sum(weights.heads for weights in evaluation.original), sum(map(len, kept))
     per_layer = f"{counts[0]} per layer" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} per layer"
-    return Plan(
-        kind="prune",
-        layers=tuple(compact(weights, heads) for weights, heads in zip(masked, kept, strict=True)),
-        masked=masked,
-        words=f"{left} of {total} heads kept ({per_layer})",
-        kept=tuple(tuple(sorted(heads)) for heads in kept),
-        source=evaluation.loaded.source,
-        source_fingerprint=evaluation.loaded.fingerprint,
-    )
+    words = f"{left} of {total} heads kept ({per_layer})"
+    return plan_of_layers("prune", evaluation, layers, words, kept=tuple(tuple(sorted(heads)) for heads in kept))
 
 
-def compact(weights: HeadWeights, kept: Sequence[int]) -> HeadWeights:
-    """Only these heads. Where key heads keep unequal numbers, zero heads fill them up; of none, a zero head stays."""
-    if not kept:
-        return weights.without(range(weights.heads)).kept(range(weights.heads // weights.key_heads))
-    groups = {weights.key_head_of(head) for head in kept}
-    share = weights.heads // weights.key_heads
-    most = max(sum(weights.key_head_of(head) == group for head in kept) for group in groups)
+def compact(masked: HeadWeights, kept: Sequence[int]) -> HeadWeights:
+    """Only these heads of a layer whose others are zero. Where key heads keep unequal numbers, zero heads fill them up;
+    of none, a zero head stays."""
+    share = masked.heads // masked.key_heads
+    groups = [range(start, start + share) for start in range(0, masked.heads, share)]
+    stay = [[head for head in group if head in kept] for group in groups]
+    most = max(map(len, stay))
     chosen = []
-    for group in sorted(groups):
-        within = [head for head in range(group * share, (group + 1) * share) if head in kept]
-        others = [head for head in range(group * share, (group + 1) * share) if head not in kept]
-        chosen += within + others[: most - len(within)]
-    removed = set(chosen) - set(kept)
-    return weights.without(sorted(removed)).kept(chosen)
+    for group, heads in zip(groups, stay, strict=True):
+        if heads:
+            chosen += heads + [head for head in group if head not in heads][: most - len(heads)]
+    return masked.kept(chosen or groups[0])
 
 
 def fitted(weights: HeadWeights, shape: LayerShape) -> HeadWeights:
     """The same function in a shape with at least as many key heads and heads per key head: zeros fill it up."""
     share, most = weights.heads // weights.key_heads, shape.heads // shape.key_heads
-    require(
-        share <= most and weights.key_heads <= shape.key_heads,
-        f"{weights.heads} heads ({weights.key_heads} key heads) do not fit into {shape.heads} ({shape.key_heads}).",
-    )
     heads = [group * most + place for group in range(weights.key_heads) for place in range(share)]
-    groups = list(range(weights.key_heads))
+
+    def placed(name: str) -> Any:
+        array, places, count = getattr(weights, name), list(range(weights.key_heads)), shape.key_heads
+        if name.startswith("query"):
+            places, count = heads, shape.heads
+        if array is None:
+            return None
+        filled = np.zeros((count, *array.shape[1:]))
+        filled[places] = array
+        return filled
+
     output = np.zeros((len(weights.output), shape.heads, weights.value_dim))
     output[:, heads] = weights.output
-    rows = {
-        name: _placed(getattr(weights, name), heads if name.startswith("query") else groups, count)
-        for name, count in (
-            *((name, shape.heads) for name in ("query", "query_bias")),
-            *((name, shape.key_heads) for name in ("key", "value", "key_bias", "value_bias")),
-        )
-    }
-    return HeadWeights(**rows, output=output, output_bias=weights.output_bias)
-
-
-def _placed(array: np.ndarray | None, places: Sequence[int], count: int) -> Any:
-    """Rows at their places among `count`; the others zero."""
-    if array is None:
-        return None
-    placed = np.zeros((count, *array.shape[1:]))
-    placed[list(places)] = array
-    return placed
+    names = ("query", "key", "value", "query_bias", "key_bias", "value_bias")
+    return replace(weights, output=output, **{name: placed(name) for name in names})
 
 
 def _file(path: str | Path) -> Path:

@@ -1,16 +1,17 @@
 """Whether a stock class stores a changed model, and which: asked before anything is computed or written. No torch.
 
-A class stores another head count where its config has a `head_dim` beside the count, as a field or as an extra key.
-One count stands for all layers, so layers of unequal counts are padded with zero heads. Where there is no road, heads
-are zeroed in the same shapes: any class loads that, and nothing is saved.
+A class stores another head count where its config has a `head_dim` next to the count, as a field or as an extra key.
+One count stands for all layers, so layers of unequal counts are padded with zero heads. Where nothing smaller can be
+stored, heads are zeroed in the same shapes: any class loads that, and nothing is saved.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from ...errors import InputError, require
 from ..layers.architectures import FAMILIES, Family
+from ..layers.weights import Shaped, equal_step
 
 TENSOR_PARALLEL = (2, 4, 8)
 """Numbers of devices that a serving stack commonly splits the heads over."""
@@ -25,18 +26,6 @@ CHECKED_FACTORS = ("phi3",)
 """Classes that insist on one rotary factor per pair of a head of width / heads."""
 
 Stored = Literal["small", "padded", "zeroed"]
-
-
-@runtime_checkable
-class Shaped(Protocol):
-    """What has the shape of a layer: `LayerShape`, `HeadWeights`, `AttentionLayer`."""
-
-    @property
-    def heads(self) -> int: ...
-    @property
-    def key_heads(self) -> int: ...
-    @property
-    def head_dim(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -65,19 +54,12 @@ class Preflight:
     left_out: tuple[str, ...] = ()
 
 
-def preflight(
-    config: Any,
-    layers: Sequence[Shaped],
-    *,
-    tensor_parallel: Sequence[int] = TENSOR_PARALLEL,
-    zeroed: bool = False,
-) -> Preflight:
+def preflight(config: Any, layers: Sequence[Shaped], *, zeroed: bool = False) -> Preflight:
     """Say what a stock class can store of layers of these shapes.
 
     Args:
         config: The original's config, as a mapping (config.json) or as transformers' object.
         layers: The shape of every layer after the change; weights and attention layers have one too.
-        tensor_parallel: Numbers of devices to check the head counts against; a misfit is a warning.
         zeroed: The request is for the original's shapes, with the removed heads zero.
 
     Returns:
@@ -90,21 +72,21 @@ def preflight(
     """
     config = as_mapping(config)
     original = original_shape(config)
-    require(len(layers) > 0, "a model has at least one layer, got none.", what="layers", given=0)
     if zeroed:
         sentence = f"heads are zeroed in the shapes of the original ({described(original)}): {NOTHING_SAVED}."
         return Preflight(True, config["model_type"], "zeroed", (sentence,), original, {})
     shape = common_shape(layers)
-    problem = _impossible(config, original, shape)
+    rule = FAMILIES.get(config["model_type"], Family(model_type=config["model_type"]))
+    problem = _impossible(rule, config, original, shape)
     if problem:
-        return Preflight(False, config["model_type"], "zeroed", (problem,), original, {})
-    host, changes, left_out = _host(config, original, shape)
-    sentences = [_verdict(config["model_type"], host, original, shape)]
+        return Preflight(False, rule.model_type, "zeroed", (problem,), original, {})
+    host, changes, left_out = _host(rule, config, original, shape)
+    sentences = [_verdict(rule.model_type, host, original, shape)]
     unequal = len({(layer.heads, layer.key_heads) for layer in layers}) > 1
     if unequal:
         sentences.append(_padding(layers, shape, original))
-    sentences += _warnings(original, shape, tensor_parallel)
-    oldest = FAMILIES[host].oldest if host in FAMILIES else None
+    sentences += _warnings(original, shape)
+    oldest = FAMILIES.get(host, rule).oldest
     if oldest and shape != original:
         sentences.append(f"it loads with transformers {oldest} and newer.")
     return Preflight(True, host, "padded" if unequal else "small", tuple(sentences), shape, changes, left_out)
@@ -119,11 +101,9 @@ def require_possible(check: Preflight) -> Preflight:
 
 def common_shape(layers: Sequence[Shaped]) -> LayerShape:
     """The smallest shape that every layer can be padded to: the most key heads, and the most heads per key head."""
-    dims = {layer.head_dim for layer in layers}
-    require(len(dims) == 1, f"all layers must have one head_dim, got {_listed(dims)}.", what="head_dim", given=dims)
     key_heads = max(layer.key_heads for layer in layers)
     share = max(layer.heads // layer.key_heads for layer in layers)
-    return LayerShape(key_heads * share, key_heads, dims.pop())
+    return LayerShape(key_heads * share, key_heads, layers[0].head_dim)
 
 
 def original_shape(config: Any) -> LayerShape:
@@ -140,47 +120,42 @@ def width_of(config: Mapping[str, Any]) -> int:
 
 
 def as_mapping(config: Any) -> Mapping[str, Any]:
-    """A config as a mapping; that of text alone where a model has several."""
-    if not isinstance(config, Mapping):
-        config = config.get_text_config().to_dict() if hasattr(config, "get_text_config") else config.to_dict()
-    return config
+    """A config as a mapping."""
+    return config if isinstance(config, Mapping) else config.to_dict()
 
 
-def _impossible(config: Mapping[str, Any], original: LayerShape, shape: LayerShape) -> str:
+def _impossible(rule: Family, config: Mapping[str, Any], original: LayerShape, shape: LayerShape) -> str:
     """Why no stock class stores this shape and what would work, or the empty string."""
-    kind = config["model_type"]
-    rule = FAMILIES.get(kind, Family(model_type=kind))
-    moved = shape.heads != original.heads or shape.head_dim != original.head_dim
-    if rule.head_dim == "none" and shape.head_dim != original.head_dim:
+    kind, narrowed = rule.model_type, shape.head_dim != original.head_dim
+    divided = f"{kind} has no head_dim in its config: it is always width / heads"
+    others = "remove heads or share keys instead (headcount prune, headcount group)."
+    if rule.head_dim == "none" and narrowed:
         return (
-            f"{kind} has no head_dim in its config: it is always width / heads, here {width_of(config)} / "
-            f"{original.heads} = {original.head_dim}. A head_dim of {shape.head_dim} cannot be stored; headcount "
-            "inspect still says which rank each head needs."
+            f"{divided}, here {width_of(config)} / {original.heads} = {original.head_dim}. A head_dim of "
+            f"{shape.head_dim} cannot be stored; headcount inspect still says which rank each head needs."
         )
-    if rule.head_dim == "none" and moved:
+    if rule.head_dim == "none" and shape.heads != original.heads:
         return (
-            f"{kind} has no head_dim in its config: it is always width / heads, so no class of transformers stores "
-            f"this model with {described(shape)}. Add --zeroed to write the removed heads as zeros in the same shapes; "
-            f"{NOTHING_SAVED}."
+            f"{divided}, so no class of transformers stores this model with {described(shape)}. Add --zeroed to write "
+            f"the removed heads as zeros in the same shapes; {NOTHING_SAVED}."
         )
     if not rule.key_heads and shape.key_heads != shape.heads:
         return (
             f"{kind} stores one key head per head, so {shape.heads} heads cannot share {shape.key_heads} key heads; "
             f"remove heads instead (headcount prune)."
         )
-    if rule.normed and shape.head_dim != original.head_dim:
+    if rule.normed and narrowed:
         return (
             f"{kind} normalises queries and keys over head_dim {original.head_dim}, so a head_dim of {shape.head_dim} "
-            "is another function; remove heads or share keys instead (headcount prune, headcount group)."
+            f"is another function; {others}"
         )
-    if rule.rotary != "none" and shape.head_dim % 2:
+    if rule.rotary and shape.head_dim % 2:
         return f"{kind} rotates pairs of dimensions, so head_dim must be even, got {shape.head_dim}."
-    if rule.rotary != "none" and shape.head_dim != original.head_dim and (why := _fixed_frequencies(config)):
-        return (
-            f"{kind} cannot store the rotary frequencies of a head_dim of {shape.head_dim}: {why}; remove heads or "
-            "share keys instead (headcount prune, headcount group)."
-        )
-    if _refused(rule, config, shape) and not _other_host(rule, config):
+    if rule.rotary and narrowed and (why := _fixed_frequencies(config)):
+        return f"{kind} cannot store the rotary frequencies of a head_dim of {shape.head_dim}: {why}; {others}"
+    # Another class computes the same where there are no biases.
+    biased = config.get("attention_bias") or config.get("mlp_bias") or (config.get("pretraining_tp") or 1) > 1
+    if rule.refuses(shape.heads, width_of(config)) and (biased or not rule.other_host):
         works = [heads for heads in storable_counts(original) if width_of(config) % heads == 0]
         why = f" and {rule.other_host} has no biases" if rule.other_host else ""
         return (
@@ -204,31 +179,21 @@ def _fixed_frequencies(config: Mapping[str, Any]) -> str:
     return ""
 
 
-def _host(config: Mapping[str, Any], original: LayerShape, shape: LayerShape) -> tuple[str, dict[str, Any], tuple]:
+def _host(
+    rule: Family, config: Mapping[str, Any], original: LayerShape, shape: LayerShape
+) -> tuple[str, dict[str, Any], tuple[str, ...]]:
     """The model type that stores a shape, what changes in the config, and which keys go."""
-    kind, rule = config["model_type"], FAMILIES.get(config["model_type"])
-    if shape == original or rule is None:
-        return kind, {}, ()
-    changes: dict[str, Any] = {"num_attention_heads": shape.heads, "head_dim": shape.head_dim}
+    if shape == original:
+        return rule.model_type, {}, ()
+    changes: dict[str, Any] = {"num_attention_heads": shape.heads}
+    if rule.head_dim != "none":
+        changes["head_dim"] = shape.head_dim
     if rule.key_heads:
         changes["num_key_value_heads"] = shape.key_heads
-    if rule.head_dim == "none":
-        changes.pop("head_dim")
-    if not _refused(rule, config, shape):
-        return kind, changes, ()
-    assert rule.other_host is not None
+    if rule.other_host is None or not rule.refuses(shape.heads, width_of(config)):
+        return rule.model_type, changes, ()
     changes |= {"model_type": rule.other_host, "sliding_window": None}
     return rule.other_host, changes, ("attention_bias", "mlp_bias", "pretraining_tp")
-
-
-def _refused(rule: Family, config: Mapping[str, Any], shape: LayerShape) -> bool:
-    return rule.needs_divisor and width_of(config) % shape.heads != 0
-
-
-def _other_host(rule: Family, config: Mapping[str, Any]) -> bool:
-    """Whether another class computes the same: it has no biases."""
-    biased = config.get("attention_bias") or config.get("mlp_bias") or (config.get("pretraining_tp") or 1) > 1
-    return bool(rule.other_host) and not biased
 
 
 def _verdict(kind: str, host: str, original: LayerShape, shape: LayerShape) -> str:
@@ -250,9 +215,9 @@ def _padding(layers: Sequence[Shaped], shape: LayerShape, original: LayerShape) 
     return f"{sentence}."
 
 
-def _warnings(original: LayerShape, shape: LayerShape, tensor_parallel: Sequence[int]) -> list[str]:
+def _warnings(original: LayerShape, shape: LayerShape) -> list[str]:
     """What loads but may be refused or slow elsewhere, where the original was not."""
-    misfits = [n for n in tensor_parallel if not _splits(shape, n) and _splits(original, n)]
+    misfits = [n for n in TENSOR_PARALLEL if not _splits(shape, n) and _splits(original, n)]
     sentences = []
     if misfits:
         sentences.append(
@@ -291,7 +256,7 @@ def _listed(values: Any) -> str:
 
 def storable_counts(original: Shaped) -> list[int]:
     """Smaller head counts that leave every key head as many heads."""
-    step = 1 if original.heads == original.key_heads else original.key_heads
+    step = equal_step(original)
     return list(range(step, original.heads, step))
 
 

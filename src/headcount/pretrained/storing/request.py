@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...errors import InputError, require
-from .cost import BYTES, cache_bytes_per_token, keeps_cache, stored_dtype
+from ..layers.weights import equal_step
+from .cost import cache_bytes_per_token
 from .preflight import LayerShape, Preflight, original_shape, requested, width_of
 
 What = Literal["output", "low-rank"]
@@ -35,11 +36,11 @@ class Source:
                 for name, shape in shapes.items()
             }
         }
-        if keeps_cache((self.config.architectures or [""])[0]):
-            number = BYTES[stored_dtype(self.folder)]
-            costs["KV-cache bytes per token"] = {
-                name: cache_bytes_per_token([shape] * self.layers, number) for name, shape in shapes.items()
-            }
+        architecture = (self.config.architectures or [""])[0]
+        for name, shape in shapes.items():
+            cached = cache_bytes_per_token(architecture, self.folder, [shape] * self.layers)
+            if cached is not None:
+                costs.setdefault("KV-cache bytes per token", {})[name] = cached
         return costs
 
 
@@ -49,16 +50,10 @@ def read_source(model: str | Path) -> Source:
     Raises:
         InputError: There is no such model, or headcount cannot read it.
     """
-    from ..extra import need
-
-    need()
-    from ..layers.recognising import refuse_config
-    from ..loading.sources import found_folder, read_config, refuse_files
+    from ..loading.sources import found_folder, read_config
 
     folder = found_folder(str(model), read_config)
-    refuse_files(folder)
     config = read_config(folder)
-    refuse_config(config)
     return Source(folder, config, config.num_hidden_layers, original_shape(config))
 
 
@@ -77,7 +72,7 @@ def kept_count(original: LayerShape, layers: int, *, keep: int | None, remove: s
         return requested(original, heads=keep).heads
     assert remove is not None
     share = removed_share(remove, original.heads * layers)
-    step = 1 if original.heads == original.key_heads else original.key_heads
+    step = equal_step(original)
     return min(original.heads, max(step, round(original.heads * (1 - share) / step) * step))
 
 

@@ -5,6 +5,7 @@ import importlib.metadata
 import json
 import re
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from ..layers.find import attention_layers, rewritten
 from ..loading.load import Loaded, quiet
 from ..plugin import RECORD
 from .card import model_card
-from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, tolerance
+from .checking import load_stock, probe_inputs, probe_outputs, probe_record, tolerance
 from .cost import cached_bytes, stored_dtype
 from .places import free_place, written_whole
 from .plan import Plan
-from .preflight import NOTHING_SAVED, LayerShape, Stored
+from .preflight import NOTHING_SAVED, Stored
 
 WEIGHT_FILES = re.compile(
     r".*\.(safetensors|bin|gguf|h5|msgpack|onnx|ot|pt|pth|ckpt)(\.index\.json)?$|.*\.index\.json$"
@@ -44,7 +45,7 @@ def write_folder(
 ) -> Path:
     """Write the changed model as a folder of stock transformers, with tokenizer, model card and record.
 
-    The folder is written beside its place, loaded again by stock transformers, compared with what was measured, and
+    The folder is written next to its place, loaded again by stock transformers, compared with what was measured, and
     only then renamed. The source is never written to.
 
     Args:
@@ -65,7 +66,9 @@ def write_folder(
     out = free_place(out, loaded.source)
     changed = plan.apply(loaded.model, zeroed=zeroed) if model is None else model
     inputs = probe_inputs(changed.config)
-    measured = _measured_outputs(plan, loaded, changed, inputs, model is not None)
+    # Measured was the original with the change in its own shapes, or what a recovery trained.
+    with rewritten(loaded.model, dict(enumerate(plan.masked))) if model is None else nullcontext():
+        measured = probe_outputs(loaded.model if model is None else model, inputs)
     with written_whole(out) as folder:
         _save(changed, folder, getattr(torch, stored_dtype(loaded.folder)), loaded)
         stock, missing = load_stock(folder)
@@ -73,10 +76,12 @@ def write_folder(
             raise HeadcountError(
                 f"stock transformers misses {', '.join(missing[:3])} in the folder; nothing was written."
             )
-        outputs = probe_outputs(stock, probe_tensors(inputs))
-        difference = _difference(changed, stock, outputs, measured, inputs)
+        outputs = probe_outputs(stock, inputs)
+        # Where weights are stored in half precision, the model is compared before they are rounded.
+        compared = outputs if _same_weights(changed, stock) else probe_outputs(changed, inputs)
+        _require_same(compared, measured)
         record = _record(plan, loaded, stock, command, zeroed=zeroed) | {
-            "difference": difference,
+            "difference": float(np.max(np.abs(outputs - measured))),
             "probe": probe_record(inputs, outputs),
         }
         (folder / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
@@ -96,12 +101,8 @@ def _save(model: Any, folder: Path, dtype: torch.dtype, loaded: Loaded) -> None:
                 part.save_pretrained(folder)
         return
     for path in sorted(source.iterdir()):
-        if (
-            path.is_file()
-            and path.name not in OURS
-            and not path.name.startswith(".")
-            and not WEIGHT_FILES.match(path.name)
-        ):
+        ours = path.name in OURS or path.name.startswith(".") or WEIGHT_FILES.match(path.name)
+        if path.is_file() and not ours:
             shutil.copyfile(path, folder / path.name)
     for name in _module_folders(source):
         shutil.copytree(source / name, folder / name)
@@ -117,42 +118,26 @@ def _module_folders(source: Path) -> list[str]:
     return [path for path in paths if path and Path(path).name == path and (source / path).is_dir()]
 
 
-def _measured_outputs(plan: Plan, loaded: Loaded, changed: nn.Module, inputs: dict, trained: bool) -> np.ndarray:
-    """What the measured model answers to the probe: the original with the change in its own shapes."""
-    tensors = probe_tensors(inputs)
-    if trained:
-        return probe_outputs(changed, tensors)
-    with rewritten(loaded.model, dict(enumerate(plan.masked))):
-        return probe_outputs(loaded.model, tensors)
-
-
-def _difference(changed: nn.Module, stock: nn.Module, outputs: np.ndarray, measured: np.ndarray, inputs: dict) -> float:
-    """Largest difference of the written model from the measured one; HeadcountError where it is not rounding.
-
-    Where weights are stored in half precision, the model is compared before they are rounded.
-    """
-    exact = all(parameter.dtype == torch.float32 for parameter in changed.parameters()) and _same_weights(
-        changed, stock
-    )
-    compared = outputs if exact else probe_outputs(changed, probe_tensors(inputs))
-    difference = float(np.max(np.abs(compared - measured)))
+def _require_same(outputs: np.ndarray, measured: np.ndarray) -> None:
+    """Raise HeadcountError where a model differs from the measured one by more than rounding."""
+    difference = float(np.max(np.abs(outputs - measured)))
     if not difference <= tolerance(measured):
         raise HeadcountError(
             f"the written model differs by {difference:.1e} from what was measured, more than "
             f"{tolerance(measured):.1e}; nothing was written."
         )
-    return float(np.max(np.abs(outputs - measured)))
 
 
 def _same_weights(changed: nn.Module, stock: nn.Module) -> bool:
+    """Whether both hold the same numbers in float32."""
     given = stock.state_dict()
-    return all(
+    return all(parameter.dtype == torch.float32 for parameter in changed.parameters()) and all(
         name in given and torch.equal(tensor.cpu(), given[name]) for name, tensor in changed.state_dict().items()
     )
 
 
 def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str, *, zeroed: bool) -> dict[str, Any]:
-    original, stored = (attention_layers(model) for model in (loaded.model, stock))
+    shapes = {"original": attention_layers(loaded.model), "stored": attention_layers(stock)}
     unequal = len({(weights.heads, weights.key_heads) for weights in plan.layers}) > 1
     how: Stored = "zeroed" if zeroed else "padded" if unequal else "small"
     record = {
@@ -164,7 +149,7 @@ def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str, *, zeroe
         "architecture": type(stock).__name__,
         "stored": how,
         "stored_words": _stored_words(how, loaded, stock),
-        "shape": {"original": _shape(original[0]), "stored": _shape(stored[0])},
+        "shape": {name: _shape(layers[0]) for name, layers in shapes.items()},
         "kept": plan.kept,
         "parameters": {"original": _parameters(loaded.model), "stored": _parameters(stock)},
         "measured": dict(plan.measured),
@@ -174,7 +159,7 @@ def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str, *, zeroe
             **{name: importlib.metadata.version(name) for name in ("torch", "transformers")},
         },
     }
-    cached = {name: cached_bytes(loaded, layers) for name, layers in (("original", original), ("stored", stored))}
+    cached = {name: cached_bytes(loaded, layers) for name, layers in shapes.items()}
     if None not in cached.values():
         record["cache_bytes_per_token"] = cached
     return record
@@ -190,7 +175,7 @@ def _stored_words(how: Stored, loaded: Loaded, stock: nn.Module) -> str:
 
 
 def _shape(layer: Any) -> dict[str, int]:
-    return vars(LayerShape(layer.heads, layer.key_heads, layer.head_dim)).copy()
+    return {name: getattr(layer, name) for name in ("heads", "key_heads", "head_dim")}
 
 
 def _parameters(model: nn.Module) -> int:

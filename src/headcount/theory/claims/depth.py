@@ -1,6 +1,6 @@
-"""Claims about depth: Conjecture 1 of Yu et al. (arXiv 2510.06662), and the constructions that contradict it."""
+"""Checks of claims about depth: Conjecture 1 of Yu et al. (arXiv 2510.06662), and constructions that contradict it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import equinox as eqx
@@ -9,17 +9,15 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from ...answer.claim import Claim, Finding, Verdict, as_claim, promise_verdict
+from ...answer.claim import Finding, Verdict, promise_verdict
 from ...keys import named_key
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval, quadratic_basins, sum_of_maxima
 from ..bounds import Setting, depth_conjecture
 from ..constructions.adversary import largest_error
-from ..constructions.content_roles import construct_by_content
-from ..constructions.depth_roles import construct_roles, roles
+from ..constructions.depth import construct_by_content, construct_roles, construct_two_layers, roles
 from ..constructions.enough_heads import Construction, construct
-from ..constructions.relu_nets import RidgeSum, linear
-from ..constructions.two_layers import construct_two_layers
+from ..constructions.parts import RidgeSum, linear
 
 EPS = 0.1
 STARTS, STEPS = 16, 60
@@ -96,46 +94,39 @@ def _two_layers(basins: _Basins) -> Construction:
     return construct_two_layers(basins.task, EPS, outer=basins.outer)
 
 
-@as_claim(
-    "L attention layers of h heads, nothing between them, retrieve D = h (2 L - 1) minima within any eps",
-    source="ours, attention only",
-    program="theory.construct_roles, theory.largest_error",
-    control=Claim(
-        statement="the tokens ask nothing, or two components are swapped",
-        check=lambda: _broken(_roles(2, 2), _silenced, "silent", _basins(roles(2, 2), 8)),
-    ),
-)
+def _all_kept(cases: Iterable[tuple[str, Build, _Basins]]) -> Finding:
+    """The error found of the one promised in every case."""
+    results = [(name, *_kept(build(basins), basins)) for name, build, basins in cases]
+    words = "; ".join(f"{name}: {text}" for name, text, _ in results)
+    return words, promise_verdict(all(kept for *_, kept in results))
+
+
 def depth_roles() -> Finding:
-    parts, holds = [], True
-    for heads, layers, falling in ((2, 2, False), (1, 3, True)):
-        basins = _basins(roles(heads, layers), 8, falling=falling)
-        text, kept = _kept(_roles(heads, layers)(basins), basins)
-        holds &= kept
-        parts.append(f"L = {layers}, h = {heads}, D = {len(basins.weights)}: {text}")
-    return f"weighted sums of basins, T = 8, found of promised: {'; '.join(parts)}", promise_verdict(holds)
+    words, verdict = _all_kept(
+        (f"L = {layers}, h = {heads}, D = {count}", _roles(heads, layers), _basins(count, 8, falling=falling))
+        for heads, layers, falling in ((2, 2, False), (1, 3, True))
+        for count in [roles(heads, layers)]
+    )
+    return f"weighted sums of basins, T = 8, found of promised: {words}", verdict
 
 
-@as_claim(
-    "two layers of one head, a net between them and a label per place, retrieve any D <= T minima within any eps; the "
-    "width of the head grows with D",
-    source="ours, with nets and labels",
-    program="theory.construct_two_layers, theory.largest_error",
-    control=Claim(
-        statement="all labels zero, or two components swapped",
-        check=lambda: _broken(_two_layers, _without_labels, "no labels", _basins(6, 16)),
-    ),
-)
+def silent_tokens(heads: int, layers: int) -> Finding:
+    return _broken(_roles(heads, layers), _silenced, "silent", _basins(roles(heads, layers), 8))
+
+
 def two_layers() -> Finding:
-    parts, holds = [], True
-    for intrinsic_dim, length, falling in ((3, 8, False), (6, 16, True)):
-        basins = _basins(intrinsic_dim, length, falling=falling)
-        text, kept = _kept(_two_layers(basins), basins)
-        holds &= kept
-        parts.append(f"D = {intrinsic_dim}, T = {length}: {text}")
-    return f"weighted sums of basins, L = 2, h = 1, found of promised: {'; '.join(parts)}", promise_verdict(holds)
+    words, verdict = _all_kept(
+        (f"D = {count}, T = {length}", _two_layers, _basins(count, length, falling=falling))
+        for count, length, falling in ((3, 8, False), (6, 16, True))
+    )
+    return f"weighted sums of basins, L = 2, h = 1, found of promised: {words}", verdict
 
 
-def _by_content(without_roles: bool = False) -> Finding:
+def two_layers_without_labels() -> Finding:
+    return _broken(_two_layers, _without_labels, "no labels", _basins(6, 16))
+
+
+def content_roles(without_roles: bool = False) -> Finding:
     parts, holds = [], True
     for length, sequences in ((32, SEQUENCES),) if without_roles else ((32, SEQUENCES), (16, 5 * SEQUENCES)):
         task = sum_of_maxima(length=length, intrinsic_dim=8, dim=6)
@@ -161,34 +152,7 @@ def _sampled(model: ClassTokenTransformer, task: Retrieval, sequences: int) -> t
     return float(jnp.mean(off**2) / jnp.var(targets)), int(jnp.sum(off > FAILED))
 
 
-@as_claim(
-    "on random sequences of 32 tokens two attention layers of two heads have eight maxima, (h + 1)^L - 1, more than "
-    "h L (L + 1) / 2",
-    source="ours, on average",
-    program="theory.construct_by_content",
-    control=Claim(statement="all tokens in one role", check=lambda: _by_content(without_roles=True)),
-)
-def content_roles() -> Finding:
-    return _by_content()
-
-
-@as_claim(
-    "L layers are efficient only if L h >= D",
-    source="Conjecture 1",
-    program="theory.bounds.depth_conjecture, theory.construct_roles, theory.construct",
-    repair="as we read it, contradicted for the class-token models of this package: residual attention layers whose "
-    "tokens are updated too, the class token no key; layers that update the class token alone are not touched. For "
-    "D <= h (2 L - 1), attention only, M grows with 1/eps as in Theorem 2(1), and neither width nor M depends on T; "
-    "entries above 1 (Assumption 1) come from writing ReLU by GELU. With nets and labels inside two layers of one head "
-    "reach any D <= T, with a head width that grows with D. Whether a bound of the form D <= c(L, h) holds for "
-    "attention only is open; training solves more than h (2 L - 1) for some shapes and less for others (`headcount "
-    "reproduce depth`)",
-    control=Claim(
-        statement="the tokens ask nothing, or two components are swapped",
-        check=lambda: _broken(_roles(1, 2), _silenced, "silent", _basins(3, 8)),
-    ),
-)
-def depth() -> Finding:
+def depth_against_conjecture() -> Finding:
     """Two layers of one head on three minima, their error and size over T, and their size over eps."""
     bound = depth_conjecture(Setting(heads=1, intrinsic_dim=3, length=8, layers=2))
     by_length, sizes, holds = [], set(), True

@@ -1,4 +1,7 @@
-"""Claims of the first paper about enough heads (Yu et al., arXiv 2510.06662): Theorems 1, 2(1), 2(3), Lemmas 8, 9."""
+"""Checks of claims about enough heads (Yu et al., arXiv 2510.06662): Theorems 1, 2(1), 2(3), Lemmas 8, 9.
+
+One is ours: Theorem 2(1) where all heads share one set of keys and values.
+"""
 
 import functools
 import itertools
@@ -10,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...answer.claim import Claim, Finding, as_claim, promise_verdict
+from ...answer.claim import Finding, promise_verdict
 from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import head_error, max_net_widths
 from ..constructions.adversary import largest_error
 from ..constructions.density import promised_error, retrieval_of
-from ..constructions.enough_heads import construct
+from ..constructions.enough_heads import construct, construct_shared
 from ..constructions.registers import GATE
 from ..constructions.relu_nets import AffineMap, ReluNet, compose, max_net
 from ..constructions.wide_head import construct_wide, wide_size
@@ -25,11 +28,11 @@ from ..constructions.wide_head import construct_wide, wide_size
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 OVERLAPPING = [(0.0, 0.5), (0.25, 0.75), (0.5, 1.0)]
 """Windows, so that gates matter: where every S_i is the whole sequence, a construction without gates works too."""
-CONTROL_EPS = 0.03
+CONTROL_EPS = SHARED_EPS = 0.03
 
 
-def _density(selector_of: Callable[[float], float]) -> Finding:
-    """Whether inputs are recovered within the promise of q by a selector whose own q is `selector_of(q)`."""
+def sequence_recovery(selector_q: float | None = None) -> Finding:
+    """Whether inputs are recovered within the promise of q by a selector of that q, or of another for all."""
     length, powers, errors = 8, (1e2, 1e3, 1e4), []
     generator = named_generator(0, "ledger", "density")
     drawn, apart = generator.uniform(0, 1, (256, length, 1)), 10 ** generator.uniform(-0.5, 1, (256, 1, 1))
@@ -37,7 +40,7 @@ def _density(selector_of: Callable[[float], float]) -> Finding:
         # The selector is worst where values are of the order of q^-1/2 apart.
         near = np.minimum(apart / math.sqrt(q), 1)
         sequences = 0.5 + np.where(np.arange(256)[:, None, None] % 2, near, 1) * (drawn - 0.5)
-        task = retrieval_of(jnp.ravel, length=length, dim=1, q=selector_of(q))
+        task = retrieval_of(jnp.ravel, length=length, dim=1, q=selector_q or q)
         with jax.enable_x64(True):
             recovered = np.asarray(jax.jit(jax.vmap(task.target))(jnp.asarray(sequences)))
         errors.append(float(np.abs(recovered - sequences[..., 0]).max()))
@@ -55,19 +58,7 @@ def _density(selector_of: Callable[[float], float]) -> Finding:
     )
 
 
-@as_claim(
-    "every continuous function of a sequence is within any error of a retrieval task",
-    source="Theorem 1",
-    program="theory.retrieval_of",
-    repair="the selector's rate is ours: 0.278 q^(-1/2), attained; its last step, a polynomial in place of the "
-    "function, is omitted",
-    control=Claim(statement="a selector with weight 1/2 on both sides", check=lambda: _density(lambda _q: 1e-12)),
-)
-def density() -> Finding:
-    return _density(lambda q: q)
-
-
-def _gate(depth: float) -> Finding:
+def softmax_gate(depth: float = GATE) -> Finding:
     """The largest error of a softmax head with a gate of this depth, against the bound of depth 2.
 
     Inside S_i one token is ahead of the others by a; outside all values are 0.
@@ -83,18 +74,6 @@ def _gate(depth: float) -> Finding:
             if ratio > worst:
                 worst, where = ratio, f"beta = {beta:g}, {size} of {length} places, lowest value {lowest:g}"
     return f"largest error of the bound {worst:.3g} ({where})", promise_verdict(worst <= 1 + 1e-9)
-
-
-@as_claim(
-    "a softmax head reads the minimum over S_i within (|S_i| - 1) / (e beta) + T exp(-beta (G - 1))",
-    source="Theorem 2(1), head error",
-    program="theory.bounds.head_error",
-    repair="the published gate of depth 1 ties a token inside with Psi = 1 and one outside with Psi = 0; a depth "
-    "G > 1 is needed, and the component nets overshoot [0, 1] by delta, so G - 2 delta of it is left",
-    control=Claim(statement="the published gate of depth 1", check=lambda: _gate(1.0)),
-)
-def gate() -> Finding:
-    return _gate(GATE)
 
 
 def _windowed() -> dict[str, Retrieval]:
@@ -115,7 +94,7 @@ def with_shuffled_outputs(model: ClassTokenTransformer) -> ClassTokenTransformer
     return eqx.tree_at(lambda one: one.attention[0].output, model, output)
 
 
-def _broken_constructions() -> Finding:
+def broken_constructions() -> Finding:
     """Each construction with its gates zeroed, and max + min with shuffled outputs (basins are a symmetric sum)."""
     tasks = _windowed()
     broken = [(f"{name}, gates zeroed", task, without_gates) for name, task in tasks.items()]
@@ -126,14 +105,6 @@ def _broken_constructions() -> Finding:
     return parts, promise_verdict(any(kept for _, _, kept, _ in results))
 
 
-@as_claim(
-    "h = D heads with head_dim n = 2 have error at most eps with M = C / eps^gamma",
-    source="Theorem 2(1)",
-    program="theory.construct, theory.largest_error",
-    repair="heads read values in [-delta, 1 + delta] while F0 is given on [0, 1]^D: a fitted outer map is preceded "
-    "by a rescaling, which costs another L0 delta",
-    control=Claim(statement="gates zeroed, or output weights shuffled", check=_broken_constructions),
-)
 def enough_heads() -> Finding:
     parts, holds, sizes = [], True, []
     for name, task in _windowed().items():
@@ -166,17 +137,11 @@ def _fitted_task() -> Retrieval:
     )
 
 
-def _fitted_without_gates() -> Finding:
+def fitted_without_gates() -> Finding:
     text, kept, _ = _construction(_fitted_task(), 0.1, proved=False, broken=without_gates)
     return text, promise_verdict(kept, estimated=True)
 
 
-@as_claim(
-    "the same for components of any form, by fitted nets",
-    source="Theorem 2(1)",
-    program="theory.construct",
-    control=Claim(statement="gates zeroed", check=_fitted_without_gates),
-)
 def fitted_heads() -> Finding:
     results = [_construction(_fitted_task(), eps, proved=False) for eps in (0.1, 0.03)]
     return (
@@ -210,7 +175,7 @@ def _random_net(generator: np.random.Generator, sizes: tuple[int, ...]) -> ReluN
     )
 
 
-def _composed(order: tuple[int, int, int]) -> Finding:
+def lemma_8(order: tuple[int, int, int] = (0, 1, 2)) -> Finding:
     """A net composed of three in this order, against the three applied one after the other."""
     generator = named_generator(0, "ledger", "lemma 8")
     first, middle, last = nets = tuple(_random_net(generator, sizes) for sizes in ((1, 5, 1), (1, 4, 3, 1), (1, 6, 1)))
@@ -223,17 +188,7 @@ def _composed(order: tuple[int, int, int]) -> Finding:
     )
 
 
-@as_claim(
-    "nets of 2, 3 and 2 layers compose into one of 5",
-    source="Lemma 8",
-    program="theory.compose",
-    control=Claim(statement="the nets in reverse order", check=lambda: _composed((2, 1, 0))),
-)
-def lemma_8() -> Finding:
-    return _composed((0, 1, 2))
-
-
-def _max_net(steps: int) -> Finding:
+def lemma_9(steps: int = 10) -> Finding:
     """The net of `steps` levels against eps = 0.1, on random numbers and on ties at every height, where it is worst."""
     eps, count = 0.1, 20
     net = max_net(count, 1 / steps)
@@ -246,16 +201,6 @@ def _max_net(steps: int) -> Finding:
         f"{net.widths}",
         promise_verdict(worst <= eps and net.widths[0] <= widths[0] and net.widths[1] <= widths[1]),
     )
-
-
-@as_claim(
-    "three ReLU layers of width at most 2 T ceil(1 / eps) give the maximum of T numbers within eps",
-    source="Lemma 9",
-    program="theory.max_net",
-    control=Claim(statement="9 steps in place of ceil(1 / eps) = 10", check=lambda: _max_net(9)),
-)
-def lemma_9() -> Finding:
-    return _max_net(10)
 
 
 def _wide(eps: float, shift: int = 0) -> tuple[str, bool]:
@@ -272,19 +217,11 @@ def _wide(eps: float, shift: int = 0) -> tuple[str, bool]:
     return text, built.proved and error <= built.promised <= eps
 
 
-def _wide_with_shifted_codes() -> Finding:
+def wide_with_shifted_codes() -> Finding:
     text, kept = _wide(0.1, shift=2)
     return text, promise_verdict(kept)
 
 
-@as_claim(
-    "one head with head_dim n = T d and five ReLU layers do it with M = C / eps^(1 + gamma)",
-    source="Theorem 2(3)",
-    program="theory.construct_wide, theory.wide_size",
-    repair="Lemma 9's middle matrix has T N x 2 N entries, N of the order of 1 / eps: with its zeros counted M "
-    "grows as eps^-max(2, 1 + gamma)",
-    control=Claim(statement="position codes passed on by two places", check=_wide_with_shifted_codes),
-)
 def wide_head() -> Finding:
     results = [_wide(eps) for eps in (0.1, 0.03)]
     basins = quadratic_basins(length=8)
@@ -295,3 +232,43 @@ def wide_head() -> Finding:
         f"(gamma = 0.5) grow as eps^-{sparse:.2f} without zeros, eps^-{dense:.2f} with them",
         promise_verdict(all(kept for _, kept in results) and abs(sparse - 1.5) < 0.1),
     )
+
+
+def _largest_shared(
+    tasks: dict[str, Retrieval], change: Callable[[ClassTokenTransformer], ClassTokenTransformer]
+) -> Finding:
+    """The largest errors found of changed constructions that share keys, and what these promise."""
+    parts, holds = [], True
+    for name, task in tasks.items():
+        built = construct_shared(task, SHARED_EPS)
+        error, _ = largest_error(change(built.model), task, starts=16, steps=60)
+        holds &= built.proved and error <= built.promised <= SHARED_EPS
+        parts.append(f"{name}: {error:.1e} of {built.promised:.1e}")
+    return f"found of promised: {'; '.join(parts)}", promise_verdict(holds)
+
+
+def _turned(model: ClassTokenTransformer) -> ClassTokenTransformer:
+    """Every head asks for the component of the next one."""
+    return eqx.tree_at(lambda m: m.attention[0].query, model, replace_fn=lambda query: np.roll(query, 1, axis=0))
+
+
+def _narrowed(model: ClassTokenTransformer) -> ClassTokenTransformer:
+    """Keys of D - 1 numbers: the last one is cut off."""
+    last = len(model.attention[0].query) - 1
+    keep = (np.arange(model.attention[0].key.shape[1]) < last)[:, None]
+    return eqx.tree_at(lambda m: m.attention[0].key, model, replace_fn=lambda key: key * keep)
+
+
+def broken_shared_keys() -> Finding:
+    # Not max + min, whose value does not change where its two components are exchanged.
+    basins = {"basins": quadratic_basins(length=8)}
+    changes = {"queries turned": _turned, "keys of D - 1 numbers": _narrowed}
+    results = {name: _largest_shared(basins, change) for name, change in changes.items()}
+    words = "; ".join(f"{name}, {seen}" for name, (seen, _) in results.items())
+    return words, promise_verdict(any(verdict.passed for _, verdict in results.values()))
+
+
+def shared_keys() -> Finding:
+    tasks = {"max + min, head_dim 2": max_plus_min(length=8), "basins D = 3, head_dim 3": quadratic_basins(length=8)}
+    words, verdict = _largest_shared(tasks, lambda model: model)
+    return f"T = 8, eps = {SHARED_EPS:g}, {words}", verdict

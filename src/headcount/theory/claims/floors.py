@@ -1,20 +1,22 @@
-"""Claims of ours about every model of a class: hard heads on an alphabet, bounded slopes, and one steep head."""
+"""Checks of our claims about every model of a class: hard heads on an alphabet, bounded slopes, one steep head."""
 
 import functools
 import itertools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
+from scipy.spatial import KDTree
 
-from ...answer.claim import Claim, Finding, as_claim, promise_verdict
+from ...answer.claim import Finding, promise_verdict
 from ...keys import named_generator
-from ...tasks import Retrieval, alphabet_values, max_plus_min
+from ...tasks import alphabet_values, max_plus_min
 from ..constructions.adversary import largest_error
 from ..floors.alphabet import alphabet_floor, error_of_orders, set_probabilities, set_targets
 from ..floors.bounded import BoundedClass, class_floor, promised_distance, slope_needed
-from ..floors.nearest import digit_head, nearest_outputs, random_head
-from ..floors.one_head import OneHead, one_head_answer, one_head_slope
+from ..floors.one_head import one_head_answer, one_head_slope
 
 SYMBOLS, DIMS, LENGTH = 5, 3, 8
 
@@ -34,7 +36,7 @@ def _best_by_search(values: np.ndarray, heads: int) -> float:
     return float(least)
 
 
-def _best_with_averaged_ties(values: np.ndarray, heads: int) -> float:
+def best_with_averaged_ties(values: np.ndarray, heads: int) -> float:
     """The error of heads that score all symbols alike and average them, with the best readout of their outputs."""
     counts = np.array([each for each in itertools.product(range(LENGTH + 1), repeat=SYMBOLS) if sum(each) == LENGTH])
     weights = np.array([math.factorial(LENGTH) / math.prod(map(math.factorial, row)) for row in counts.tolist()])
@@ -46,7 +48,7 @@ def _best_with_averaged_ties(values: np.ndarray, heads: int) -> float:
     return float(weights @ (targets - means) ** 2 / (weights @ (targets - weights @ targets) ** 2))
 
 
-def _hard_heads(best: Callable[[np.ndarray, int], float]) -> Finding:
+def hard_heads(best: Callable[[np.ndarray, int], float] = _best_by_search) -> Finding:
     """The enumerated floors against the least error that `best` comes to."""
     values = alphabet_values(DIMS, SYMBOLS)
     floors = [alphabet_floor(values, heads, LENGTH).nmse for heads in (1, 2, 3)]
@@ -62,24 +64,72 @@ def _hard_heads(best: Callable[[np.ndarray, int], float]) -> Finding:
     )
 
 
-@as_claim(
-    "on an alphabet no hard heads fewer than D whose scores are all different, without positions, are below an "
-    "enumerated error, whatever encoder, values and readout",
-    source="ours (a)",
-    program="theory.alphabet_floor, theory.error_of_orders",
-    control=Claim(
-        statement="equal scores, ties averaged", check=functools.partial(_hard_heads, _best_with_averaged_ties)
-    ),
-)
-def hard_heads() -> Finding:
-    return _hard_heads(_best_by_search)
+class NearestOutputs(NamedTuple):
+    """Distance of the outputs of two choices, and log of the number of choices they are among."""
+
+    distance: float
+    log_choices: float
+
+
+def random_head(
+    points: int, head_dim: int, steepness: float, generator: np.random.Generator
+) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, "points head_dim"]]:
+    """Weights in (0, 1], the largest of which is 1, and values in [-1, 1], of every grid point."""
+    weights = np.exp(-steepness * generator.random(points))
+    return weights / weights.max(), generator.uniform(-1, 1, (points, head_dim))
+
+
+def digit_head(
+    points: int, head_dim: int, free: int
+) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, "points head_dim"]]:
+    """A head that keeps multisets apart: its moments hold the counts of grid points as digits of base free + 1."""
+    digit, moment = np.divmod(np.arange(points), head_dim + 1)
+    values = np.zeros((points, head_dim))
+    values[moment > 0, moment[moment > 0] - 1] = 1.0
+    return (free + 1.0) ** -digit, values
+
+
+def nearest_outputs(
+    weights: Float[np.ndarray, " points"], values: Float[np.ndarray, "points head_dim"], free: int
+) -> NearestOutputs:
+    """The nearest outputs of one head for two multisets of `free` grid points.
+
+    The head also sees its fixed token, the grid point of weight 1. What two multisets share is
+    replaced by the last point, as in the proof. The pair is the one with the nearest moments.
+
+    `weights` of grid points are at most 1, the largest of them 1, and `values` at most 1 in magnitude. All multisets
+    are compared: sizes must be small.
+    """
+    points, head_dim = values.shape
+    count = math.comb(free + points - 1, free)
+    chosen = np.array(list(itertools.combinations_with_replacement(range(points), free)))
+    counts = np.stack([np.sum(chosen == point, axis=1) for point in range(points)], axis=1)
+    moments = counts @ np.concatenate([weights[:, None], weights[:, None] * values], axis=1)
+    scaled = moments / np.concatenate([[1.0], np.full(head_dim, 2.0)])  # sides of the box are t and 2 V t
+    gaps, neighbours = (np.asarray(part) for part in KDTree(scaled).query(scaled, k=2, p=np.inf))
+    one = int(np.argmin(gaps[:, 1]))
+    # Of two with equal moments either may come first.
+    other = next(int(neighbour) for neighbour in neighbours[one] if neighbour != one)
+    pair = counts[[one, other]]
+    common = pair.min(axis=0)
+    pair = pair - common
+    pair[:, -1] += common.sum()
+    fixed = int(np.argmax(weights))
+    outputs = [_output(weights, values, counted, fixed) for counted in pair]
+    return NearestOutputs(float(np.linalg.norm(outputs[0] - outputs[1])), math.log(count))
+
+
+def _output(weights: np.ndarray, values: np.ndarray, counts: np.ndarray, fixed: int) -> np.ndarray:
+    weight = counts * weights
+    weight[fixed] += weights[fixed]
+    return weight @ values / weight.sum()
 
 
 SIZES = ((3, 20, 1), (4, 30, 1), (6, 6, 1), (4, 4, 2), (5, 10, 2))
 """Grid points, free tokens and numbers per head, small enough to compare all choices."""
 
 
-def _nearest_pairs(*, denominators: bool) -> Finding:
+def bounded_heads(*, denominators: bool = True) -> Finding:
     """The nearest pair of many heads against the promised distance; wrong where denominators are no moments."""
     generator, shares = named_generator(0, "heads against the pigeonhole"), []
     for points, free, head_dim in SIZES:
@@ -100,42 +150,13 @@ def _nearest_pairs(*, denominators: bool) -> Finding:
     )
 
 
-@as_claim(
-    "with values at most V and a readout of slope at most K every model of s < D heads errs by (gap - K distance) / 2",
-    source="Theorem 2(2), constants",
-    program="theory.class_floor, theory.slope_needed",
-    repair="constants are ours; the proof needs no Hessian and no slope of f_i, only that the sets {f_i < z_i* + r} "
-    "are disjoint; without positions choices are multisets, and the slope needed then grows with T",
-    control=Claim(
-        statement="denominators left out of the moments", check=functools.partial(_nearest_pairs, denominators=False)
-    ),
-)
-def bounded_heads() -> Finding:
-    return _nearest_pairs(denominators=True)
-
-
-def _steep_head(make: Callable[[Retrieval], OneHead]) -> Finding:
-    task = max_plus_min(length=128)
-    head, eps = make(task), 0.007
+def steep_head(answered_within: float = 0.007) -> Finding:
+    """A head that is made for an error, 0.007 or another, against an error of 0.007."""
+    task, eps = max_plus_min(length=128), 0.007
+    head = one_head_answer(task, answered_within)
     error, _ = largest_error(head, task, starts=32, steps=100)
     return (
         f"max + min, T = 128, one head of {head.head_dim} numbers: the largest error found is {error:.4f}, slope "
         f"10^{head.decades:.0f}",
         promise_verdict(error <= eps + 1e-9),
     )
-
-
-def _gentle(task: Retrieval) -> OneHead:
-    """The same head with a readout of slope 10^3."""
-    return one_head_answer(task, 0.583)
-
-
-@as_claim(
-    "one head of D numbers answers every D-retrieval with f_i in [0, 1] and F0 of slope L0 within L0 log(T) / (2 b), "
-    "with a readout of slope L0 (T / |S_i|) exp(b) / b",
-    source="ours (c)",
-    program="theory.one_head_answer",
-    control=Claim(statement="a readout of slope 10^3", check=functools.partial(_steep_head, _gentle)),
-)
-def steep_head() -> Finding:
-    return _steep_head(lambda task: one_head_answer(task, 0.007))

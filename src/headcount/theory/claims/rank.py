@@ -1,4 +1,4 @@
-"""Claims of the second paper (Amsel et al., arXiv 2407.16153): heads of low rank on the nearest point."""
+"""Checks of claims of the second paper (Amsel et al., arXiv 2407.16153): heads of low rank on the nearest point."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import betainc
 
-from ...answer.claim import Claim, Finding, as_claim, promise_verdict
+from ...answer.claim import Finding, promise_verdict
 from ...keys import named_generator
 from ..rank.harmonics import (
     heads_needed,
@@ -19,7 +19,6 @@ from ..rank.harmonics import (
     sign_eigenvalue,
 )
 from ..rank.nearest import AttentionHead, MajorityVote, exact_head, expected_error, soft_error
-from ..rank.rank_bounds import PAPER
 from ..rank.rank_one import RankOneHeads, plane_heads, random_heads, staircase_heads
 
 SAMPLES = 50_000
@@ -49,7 +48,7 @@ def _of_rank(head: AttentionHead, rank: int) -> AttentionHead:
     return AttentionHead(head.query[:rank], head.key[:rank], head.value, head.hard)
 
 
-def _nearest(rank: int) -> Finding:
+def full_rank(rank: int = 8) -> Finding:
     """Hard and soft heads of this rank in dimension 8 on random points."""
     dim, beta, generator = 8, 20.0, named_generator(0, "ledger", "full rank")
     wrong, parts, worst = 0, [], 0.0
@@ -74,17 +73,7 @@ def _nearest(rank: int) -> Finding:
     )
 
 
-@as_claim(
-    "one head of rank d outputs the nearest of any N points, exactly if it is hard",
-    source=f"{PAPER}, full rank",
-    program="theory.exact_head, theory.rank.soft_error",
-    control=Claim(statement="rank d - 1", check=lambda: _nearest(7)),
-)
-def full_rank() -> Finding:
-    return _nearest(8)
-
-
-def _correlations(shift: int) -> Finding:
+def closed_forms(shift: int = 0) -> Finding:
     """Sampled correlations of six heads against the closed form, its keys passed on by `shift` heads."""
     parts, holds = [], True
     for dim in (2, 8, 32):
@@ -105,19 +94,7 @@ def _correlations(shift: int) -> Finding:
     )
 
 
-@as_claim(
-    "two hard heads of rank one correlate by 1/2 + (2/pi^2) asin(q . q') asin(k . k'), a head and the target "
-    "by a series of Gegenbauer polynomials",
-    source=f"{PAPER}, closed forms",
-    program="theory.RankOneHeads",
-    repair="the coefficients of the series are ours, by Funk and Hecke: lambda_l^3 N(d, l) for odd l",
-    control=Claim(statement="the keys of the formula shuffled among heads", check=lambda: _correlations(1)),
-)
-def closed_forms() -> Finding:
-    return _correlations(0)
-
-
-def _plane(dim: int) -> Finding:
+def plane_formula(dim: int = 2) -> Finding:
     """The published correlation in the plane against the series of this dimension."""
     angles = np.linspace(0, np.pi, 1001)
     gap = float(np.abs(0.5 + sign_correlation(dim, np.cos(angles)) / 2 - plane_correlation(angles)).max())
@@ -129,22 +106,12 @@ def _plane(dim: int) -> Finding:
     )
 
 
-@as_claim(
-    "in the plane the correlation with the target is 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)",
-    source=f"{PAPER}, plane",
-    program="theory.rank.harmonics.plane_correlation",
-    control=Claim(statement="the series of three dimensions", check=lambda: _plane(3)),
-)
-def plane() -> Finding:
-    return _plane(2)
-
-
-def _wrong_floor(heads: int, dim: int) -> float:
+def wrong_floor(heads: int, dim: int) -> float:
     """`rank_one_floor` with lambda_1^4 per head in place of the H largest lambda_l^2."""
     return max(0.0, (1 - heads * sign_eigenvalue(dim, 1) ** 4) / 2)
 
 
-def _above(floor_of: Callable[[int, int], float]) -> Finding:
+def rank_one_floors(floor_of: Callable[[int, int], float] = rank_one_floor) -> Finding:
     """The smallest ratio of the error of mixtures of hard heads to a floor."""
     ratios, parts = [], []
     for dim, count in ((2, 64), (4, 512), (16, 512), (64, 512)):
@@ -162,17 +129,6 @@ def _above(floor_of: Callable[[int, int], float]) -> Finding:
         f"number of heads up to 512 (64 in the plane): {', '.join(parts)}",
         promise_verdict(min(ratios) >= 1),
     )
-
-
-@as_claim(
-    "H hard heads of rank one have error at least (1/2) (1 - the H largest lambda_l^2), for any value and "
-    "output matrices",
-    source=f"ours, after Theorem 2 of {PAPER}",
-    program="theory.rank_one_floor",
-    control=Claim(statement="a wrong exponent, lambda^4 for lambda^2", check=lambda: _above(_wrong_floor)),
-)
-def floors() -> Finding:
-    return _above(rank_one_floor)
 
 
 def block_errors(heads: int, rank: int, dim: int) -> np.ndarray:
@@ -210,22 +166,12 @@ def _attained(rank_less: int = 0) -> tuple[str, bool]:
     return "fitted heads, error of floor (difference in standard errors): " + ", ".join(parts), holds
 
 
-def _wrong_rank() -> Finding:
+def wrong_rank() -> Finding:
     text, holds = _attained(rank_less=1)
     return text, promise_verdict(holds, estimated=True)
 
 
-@as_claim(
-    "heads of rank r < d must be exp(Omega(d - r)) many for high accuracy, and poly(d / r) in high dimension",
-    source=f"{PAPER}, Theorem 2",
-    program="theory.heads_needed, theory.rank_floor",
-    repair="the paper gives the order only; the constants are ours, for two orthogonal points, from the harmonics "
-    "of r coordinates",
-    control=Claim(
-        statement="a wrong exponent in the floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)", check=_wrong_rank
-    ),
-)
-def orders() -> Finding:
+def growth_orders() -> Finding:
     fitted, none_below = _attained()
     dims = np.array([32, 64, 128, 256])
     rise = float(np.polyfit(dims, [math.log(heads_needed(d, 0.1 / math.sqrt(d), d // 2)) for d in dims.tolist()], 1)[0])
@@ -240,7 +186,7 @@ def orders() -> Finding:
     )
 
 
-def _vote(shift: int) -> Finding:
+def majority_vote(shift: int = 0) -> Finding:
     """Sampled errors of the vote, its heads shown the query with coordinates passed on by `shift`."""
     dim, count = 8, 2000
     generator, parts, holds = named_generator(0, "ledger", "majority vote"), [], True
@@ -267,14 +213,3 @@ def _vote(shift: int) -> Finding:
         f"= 64, H = 4096 it is {two:.3f}, and one layer of any hard heads of rank one has at least {one:.3f}",
         promise_verdict(holds and abs(slope + 0.5) < 0.02 and two < one, estimated=True),
     )
-
-
-@as_claim(
-    "two layers of rank-one heads find the nearer of two points by majority vote",
-    source=f"{PAPER}, two layers",
-    program="theory.MajorityVote, theory.rank.expected_error",
-    repair="the second layer is ours: one head of rank one, with the mean output minus the mean point as its query",
-    control=Claim(statement="the coordinates of the query shuffled", check=lambda: _vote(1)),
-)
-def majority_vote() -> Finding:
-    return _vote(0)

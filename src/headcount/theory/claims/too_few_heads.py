@@ -1,25 +1,30 @@
-"""Claims of the first paper about too few heads (Yu et al., arXiv 2510.06662): Theorem 2(2), Lemma 4, Corollary 1."""
+"""Checks of claims about too few heads (Yu et al., arXiv 2510.06662): Theorem 2(2), Lemma 4, Corollary 1.
+
+And D without training: the number of tokens that a target depends on at once. The proof is in docs/support.md.
+"""
 
 import functools
 import math
+from collections.abc import Iterable
 
+import jax.numpy as jnp
 import numpy as np
 
-from ...answer.claim import Claim, Finding, Verdict, as_claim, promise_verdict
+from ...answer.claim import Finding, Verdict, promise_verdict
 from ...keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer
-from ...tasks import Retrieval, max_plus_min, quadratic_basins
+from ...tasks import Retrieval, average, max_plus_min, quadratic_basins, sum_of_maxima
 from ..bounds import steep_net_size, unique_dim
 from ..collisions.basins import NoBasinError
 from ..collisions.certificates import certify
 from ..collisions.domain import domain_of
-from ..collisions.pigeonhole import ROUNDING, find_pigeonhole, pair_of_proof
+from ..collisions.pigeonhole import ROUNDING, find_pigeonhole
 from ..collisions.search import find_collisions
 from ..constructions.enough_heads import Construction, construct
 from ..support import support_dim
 
 
-def _lemma_4(root: bool) -> Finding:
+def lemma_4(root: bool = True) -> Finding:
     """The bound, with or without its sqrt(n), over the units of nets: random ones, and some that attain it."""
     generator = named_generator(0, "ledger", "lemma 4")
     worst = 0.0
@@ -41,27 +46,17 @@ def _lemma_4(root: bool) -> Finding:
     )
 
 
-@as_claim(
-    "a two-layer net with weights of at most 1 that moves by B over a distance A has M >= B / (A sqrt(n))",
-    source="Lemma 4",
-    program="theory.bounds.steep_net_size",
-    control=Claim(statement="the bound without its sqrt(n)", check=lambda: _lemma_4(root=False)),
-)
-def lemma_4() -> Finding:
-    return _lemma_4(root=True)
-
-
 @functools.cache
 def _constructed(length: int) -> Construction:
     return construct(max_plus_min(length=length), 0.2)
 
 
-def _pair_in(heads: int) -> Finding:
+def pair_in_construction(heads: int) -> Finding:
     """The proof's pair in the construction of two heads for max + min, reduced to this many."""
     built = _constructed(32)
     model = built.model.with_heads(heads)
     try:
-        pair = pair_of_proof(model, max_plus_min(length=32), subsequences=1000)
+        pair = find_pigeonhole(model, max_plus_min(length=32), subsequences=1000, any_heads=True)
     except NoBasinError:
         return "a most responsive token in every basin, so no pair", Verdict.FAILS
     # Sharp heads merge the pair: its distance is below what float64 resolves, and no size follows from it.
@@ -72,17 +67,6 @@ def _pair_in(heads: int) -> Finding:
     )
 
 
-@as_claim(
-    "with s < D heads two sequences nearly agree after attention and their targets do not, so that M is large",
-    source="Theorem 2(2), its mechanism",
-    program="theory.find_pigeonhole",
-    repair="most responsive points are taken over all unused places, not over S_j; targets are compared by min "
-    "where the proof writes max; points that both subsequences chose are replaced by a common filler before minima "
-    "are compared; a ball free of the y_j is not enough, the segment must end below f_i at every fixed token of "
-    "S_i, and where dF0/dz_i still has its sign and half its size; clause 2.3 (Hessian) is replaced by a rise along "
-    "the segment, or max + min and sums of maxima would not be covered",
-    control=Claim(statement="the same construction with its D = 2 heads", check=lambda: _pair_in(2)),
-)
 def too_few_heads() -> Finding:
     task = quadratic_basins(length=32, intrinsic_dim=3, dim=2)
     model = ClassTokenSpec(heads=1, head_dim=2, hidden=16, beta=300.0).init(0, length=32, dim=2, outputs=1)
@@ -91,7 +75,7 @@ def too_few_heads() -> Finding:
     moments = ", ".join(f"{pair.moment_distance:.1e} of {pair.promised_moment_distance:.1e}" for pair in pairs)
     nearest, eps = pairs[-1], pairs[-1].gap / 3
     needed, enough = nearest.size, construct(task, eps).parameters
-    reduced, verdict = _pair_in(1)
+    reduced, verdict = pair_in_construction(1)
     return (
         "one random head, D = 3, T = 32: the nearest two of 100 and of 10,000 subsequences have moments apart by "
         f"(found of promised by the pigeonhole principle) {moments}; of the latter the outputs are "
@@ -119,40 +103,29 @@ def _floor(model: ClassTokenTransformer) -> Finding:
     return "no exact pair among ten", Verdict.FAILS
 
 
-def _random_layer(heads: int) -> Finding:
+def random_layer(heads: int) -> Finding:
     """The floor of random heads. They have the shapes of the construction's, so that one search serves both."""
     return _floor(ClassTokenSpec(heads=heads, head_dim=1, hidden=2).init(1, length=8, dim=1, outputs=1))
 
 
-@as_claim(
-    "too few heads: a random attention layer with any readout has a large error on one of two colliding sequences",
-    source="Theorem 2(2), random weights",
-    program="theory.find_collisions, theory.certify",
-    repair="the proof's pairs are near by the pigeonhole principle; these collide exactly, by Krawczyk's test on "
-    "intervals. A certificate is about the weights it was made for: random layers collide with enough heads too, so it "
-    "is no evidence that heads are what is missing",
-    control=Claim(statement="as many random heads as D", check=lambda: _random_layer(2)),
-)
-def collisions() -> Finding:
-    evidence, verdict = _random_layer(1)
+def random_collisions() -> Finding:
+    evidence, verdict = random_layer(1)
     return f"max + min, T = 8, one of D = 2 heads: {evidence}", verdict
 
 
-@as_claim(
-    "without one of its D heads the construction has a large error, whatever the readout; with all it has none",
-    source="Theorem 2(1) against 2(2), exact",
-    program="theory.construct, theory.certify",
-    control=Claim(statement="no head removed", check=lambda: _floor(_constructed(8).model)),
-)
+def whole_construction() -> Finding:
+    return _floor(_constructed(8).model)
+
+
 def collisions_of_a_construction() -> Finding:
     built = _constructed(8)
     evidence, verdict = _floor(built.model.with_heads(1))
     return f"max + min, T = 8, both heads within {built.promised:.2f}; the second head removed: {evidence}", verdict
 
 
-def _one_dim(doubled: bool) -> Finding:
-    """As many tokens matter as there are components, for two tasks as long as the corollary wants; or for one of them
-    with a component written twice.
+def uniqueness_of_dim(doubled: bool = False) -> Finding:
+    """Whether as many tokens matter as there are components, for two tasks as long as the corollary wants; or for one
+    of them with a component written twice.
     """
     least = unique_dim(2, 3, 650)
     retrieval = functools.partial(Retrieval, length=650, dim=1, distribution="cube")
@@ -168,15 +141,23 @@ def _one_dim(doubled: bool) -> Finding:
     )
 
 
-@as_claim(
-    "a task has one D when D1^2 + D2^2 <= T / 50",
-    source="Corollary 1",
-    program="theory.support_dim, theory.bounds.unique_dim",
-    repair="proved by ours: with clauses 2.1, 2.2 and 2.4 every representation has as many components as tokens that "
-    "matter where T >= 4 D (docs/support.md), and 50 (D1^2 + D2^2) is more; the run shows two tasks",
-    control=Claim(
-        statement="a component written twice, which clause 2.2 forbids", check=lambda: _one_dim(doubled=True)
-    ),
-)
-def uniqueness() -> Finding:
-    return _one_dim(doubled=False)
+def _proved(tasks: Iterable[tuple[str, Retrieval]]) -> Finding:
+    """Whether on each task as many gradients are proved non-zero as it has components."""
+    supports = [(name, support_dim(task, starts=64)) for name, task in tasks]
+    words = ", ".join(f"{name}: {each.proved} of {each.components}" for name, each in supports)
+    return f"gradients proved non-zero of components: {words}", promise_verdict(all(each.exact for _, each in supports))
+
+
+def idle_component() -> Finding:
+    """Two maxima and a component that the outer map leaves out, which clause 2.4 forbids."""
+    maxima = sum_of_maxima(intrinsic_dim=3, length=12)
+    idle = Retrieval(maxima.features, lambda z: jnp.sum(z[:2]), length=12, dim=4, name="idle")
+    return _proved([("3 components, one left out", idle)])
+
+
+def support_theorem() -> Finding:
+    tasks = [(f"sum of {count} maxima", sum_of_maxima(intrinsic_dim=count, length=4 * count)) for count in (3, 7)]
+    tasks += [("max + min", max_plus_min(length=8)), ("basins", quadratic_basins(length=12))]
+    words, verdict = _proved(tasks)
+    every = support_dim(average(length=8), starts=64)
+    return f"{words}; of an average {every.value} of {every.length} tokens", verdict

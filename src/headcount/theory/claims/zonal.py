@@ -1,4 +1,4 @@
-"""Floors where the second paper (arXiv 2407.16153) gives an order or nothing: biased targets, more than two points.
+"""Checks of floors where the second paper (arXiv 2407.16153) gives an order or nothing: biased targets, many points.
 
 Heads see the query through random r x d matrices Q_h. What they compute from Q_h y and the points is free: for each set
 of points the best sum of polynomials of the Q_h y is fitted by least squares to one half of the queries, and its error
@@ -13,12 +13,10 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from ...answer.claim import Claim, Finding, as_claim, promise_verdict
+from ...answer.claim import Finding, promise_verdict
 from ...keys import named_generator
 from ...tasks.nearest import bias_quantiles
-from ..rank.many_points import many_points_floor
-from ..rank.rank_bounds import PAPER
-from ..rank.zonal import zonal_floor
+from ..rank.more_floors import many_points_floor, zonal_floor
 from .rank import on_sphere
 
 QUERIES, SETS, DEGREE = 12_000, 200, 11
@@ -30,7 +28,6 @@ BIASED = ((3, 1, 4, 3), (2, 2, 4, 5), (2, 2, 5, 3))
 MANY = ((3, 1, 4, 3), (1, 2, 4, 4), (1, 2, 5, 3))
 """Heads, rank, dim and points."""
 
-Case = tuple[int, int, int, int]
 Squares = Float[np.ndarray, "queries sets"]
 
 
@@ -90,7 +87,7 @@ def nearest_squares(heads: int, rank: int, dim: int, length: int) -> Squares:
     return best_squares(heads, rank, dim, targets_of)
 
 
-def judged(rows: dict[str, tuple[Squares, float]]) -> Finding:
+def judge_squares(rows: dict[str, tuple[Squares, float]]) -> Finding:
     """Squared errors and their floors, by what was tried. No row at all is no evidence."""
     parts, scores = [], []
     for name, (squares, floor) in rows.items():
@@ -104,42 +101,36 @@ def judged(rows: dict[str, tuple[Squares, float]]) -> Finding:
     )
 
 
-def _biased(rank_less: int = 0) -> Finding:
+def on_biased_targets(rank_less: int = 0) -> Finding:
     """Against the floor of a rank lower by `rank_less`."""
+    return judge_squares(
+        {
+            f"H = {heads}, r = {rank}, d = {dim}, {terms} terms": (
+                biased_squares(heads, rank, dim, terms),
+                zonal_floor(heads, rank - rank_less, dim, terms=terms),
+            )
+            for heads, rank, dim, terms in BIASED
+            if rank > rank_less
+        }
+    )
 
-    def row(heads: int, rank: int, dim: int, terms: int) -> tuple[Squares, float]:
-        return biased_squares(heads, rank, dim, terms), zonal_floor(heads, rank - rank_less, dim, terms=terms)
 
-    return judged({_named(case, "terms"): row(*case) for case in BIASED if case[1] > rank_less})
-
-
-def _many(rank_less: int = 0) -> Finding:
+def on_many_points(rank_less: int = 0) -> Finding:
     """Against the floor of a rank lower by `rank_less`."""
-
-    def row(heads: int, rank: int, dim: int, length: int) -> tuple[Squares, float]:
-        return nearest_squares(heads, rank, dim, length), many_points_floor(heads, rank - rank_less, dim, length)
-
-    return judged({_named(case, "points"): row(*case) for case in MANY if case[1] > rank_less})
-
-
-def _named(case: Case, counted: str) -> str:
-    heads, rank, dim, number = case
-    return f"H = {heads}, r = {rank}, d = {dim}, {number} {counted}"
-
-
-WRONG_RANK = "an inflated floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)"
+    return judge_squares(
+        {
+            f"H = {heads}, r = {rank}, d = {dim}, {length} points": (
+                nearest_squares(heads, rank, dim, length),
+                many_points_floor(heads, rank - rank_less, dim, length),
+            )
+            for heads, rank, dim, length in MANY
+            if rank > rank_less
+        }
+    )
 
 
-@as_claim(
-    "H heads of rank r on biased nearest neighbours err by at least (1/2) sum over odd l of lambda_l(g)^2 "
-    "max(0, N(d, l) - H C(l + r - 1, r - 1))",
-    source=f"ours, after Theorem 3 of {PAPER}",
-    program="theory.zonal_floor",
-    repair="the paper gives the order only; the target is our reading: an alternating sum with biases at quantiles",
-    control=Claim(statement=WRONG_RANK, check=lambda: _biased(rank_less=1)),
-)
 def biased_floor() -> Finding:
-    evidence, verdict = _biased()
+    evidence, verdict = on_biased_targets()
     values = ", ".join(f"{zonal_floor(10_000, 32, 64, terms=terms):.3f} ({terms})" for terms in (1, 3, 5, 9))
     # The floor is proved; that fitted heads keep above it is sampled.
     return (
@@ -149,16 +140,8 @@ def biased_floor() -> Finding:
     )
 
 
-@as_claim(
-    "H heads of rank r on the nearest of N orthonormal points err by at least the sum over l of W_l "
-    "max(0, 1 - H C(l + r - 1, r - 1) / N(d, l)), with W_0 .. W_3 in closed form and all higher degrees as degree 4",
-    source=f"ours, after Theorem 2 of {PAPER}",
-    program="theory.many_points_floor",
-    repair="the paper's Theorem 2 is about two points; orthonormal points up to d are ours",
-    control=Claim(statement=WRONG_RANK, check=lambda: _many(rank_less=1)),
-)
 def many_points() -> Finding:
-    evidence, verdict = _many()
+    evidence, verdict = on_many_points()
     values = ", ".join(f"{many_points_floor(8, 8, 64, length):.3f} ({length})" for length in (2, 4, 16, 64))
     return (
         f"the best functions of what random heads see, {evidence}; at d = 64, 8 heads of rank 8 the floor by the "

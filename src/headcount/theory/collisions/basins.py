@@ -57,7 +57,7 @@ class Segment:
     slope: float
     outer_slope: float
 
-    def at(self, share: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape dim"]:
+    def points_at(self, share: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape dim"]:
         """The points at these shares of the way, 0 for `start` and 1 for `stop`."""
         return self.start + np.asarray(share)[..., None] * (self.stop - self.start)
 

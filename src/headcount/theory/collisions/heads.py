@@ -6,7 +6,7 @@ as in `models.folded`: U and V are products of the layer's matrices. They are co
 returned as two float64 arrays that enclose them, so that a certificate holds for the exact products.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -52,77 +52,68 @@ def coordinates_read(models: Sequence[ClassTokenTransformer]) -> Coordinates:
     return tuple((int(head), int(row)) for head, row in np.argwhere(read))
 
 
-def fold(model: ClassTokenTransformer, coordinates: Coordinates, length: int) -> tuple[FoldedHeads, FoldedHeads]:
+def fold_heads(model: ClassTokenTransformer, coordinates: Coordinates, length: int) -> tuple[FoldedHeads, FoldedHeads]:
     """Lower and upper bounds, entry by entry, of the folded layer of a model of one layer."""
     require(len(model.attention) == 1, f"only one layer can be folded, the model has {len(model.attention)}.")
-    (layer,) = model.attention
-    heads, rows = np.array(coordinates).T
-    table = model.position_table
-    dim = model.encoder_in.weight.shape[1] - (table.shape[1] if table is not None and model.concatenated else 0)
-    first = _Extended.of(model.encoder_in.weight)
-    bias, added = _Extended.of(model.encoder_in.bias)[None], _Extended.of(model.encoder_out.bias)[None]
-    if table is not None and model.concatenated:
-        bias = bias + _Extended.of(table) @ first[:, dim:].T
-    if table is not None and not model.concatenated:
-        added = added + _Extended.of(table)
-    query = _Extended.of(layer.query) @ _Extended.of(model.class_token)[:, None]
-    direction = _Extended.of(model.beta) * (query.T @ _Extended.of(layer.key))[:, 0]
-    values, outwards = _Extended.of(np.asarray(layer.value)[heads, rows]), _Extended.of(model.encoder_out.weight)
-    parts: dict[str, _Extended] = {
-        "inwards": first[:, :dim],
-        "bias": bias,
-        "score_weight": direction @ outwards,
-        "score_bias": added @ direction.T,
-        "value_weight": values @ outwards,
-        "value_bias": added @ values.T,
+    table, dim = model.position_table, model.encoder_in.weight.shape[1]
+    dim -= table.shape[1] if table is not None and model.concatenated else 0
+    values = _products(model, coordinates, dim, lambda exact: exact.astype(np.longdouble))
+    sizes = _products(model, coordinates, dim, lambda exact: np.abs(exact.astype(np.longdouble)))
+    # Rounding errors of sums of products: at most one unit of the last place of their size per operation.
+    terms = 2 * len(model.class_token) + sum(model.encoder_in.weight.shape) + model.attention[0].query.shape[1] + 8
+    errors: dict[str, np.ndarray] = {
+        name: 2 * terms * np.finfo(np.longdouble).eps * size for name, size in sizes.items()
     }
-    low, high = {}, {}
-    for name, part in parts.items():
-        for ends, side in ((low, -1), (high, 1)):
-            end: Any = part.end(side)
-            ends[name] = np.broadcast_to(end, (length, end.shape[1])) if name.endswith("bias") else end
-    return FoldedHeads(**low), FoldedHeads(**high)
+    if table is None or not model.concatenated:
+        errors["bias"] = np.zeros(1)  # single weights, which are exact
+    sides: list[dict[str, Any]] = [
+        {name: _rounded(value + side * errors[name], side) for name, value in values.items()} for side in (-1, 1)
+    ]
+    for ends in sides:
+        ends["inwards"] = np.asarray(model.encoder_in.weight, np.float64)[:, :dim]
+        for name in ("bias", "score_bias", "value_bias"):
+            ends[name] = np.broadcast_to(ends[name], (length, ends[name].shape[1]))
+    return FoldedHeads(**sides[0]), FoldedHeads(**sides[1])
 
 
-def stacked(models: Sequence[ClassTokenTransformer], length: int) -> FoldedHeads:
+def _products(
+    model: ClassTokenTransformer, coordinates: Coordinates, dim: int, converted: Callable[[np.ndarray], np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The folded matrices of weights that were converted first; by sums and products alone, so that the same function
+    of their magnitudes bounds the size of every term.
+    """
+    (layer,), (heads, rows) = model.attention, np.array(coordinates).T
+    read = {"query": layer.query, "key": layer.key, "value": layer.value, "class_token": model.class_token}
+    read |= {"inwards": model.encoder_in.weight, "bias": model.encoder_in.bias, "beta": model.beta}
+    read |= {"outwards": model.encoder_out.weight, "added": model.encoder_out.bias}
+    w = {name: converted(np.asarray(weights)) for name, weights in read.items()}
+    bias, added, value = w["bias"][None], w["added"][None], w["value"][heads, rows]
+    if model.position_table is not None:
+        table = converted(np.asarray(model.position_table))
+        if model.concatenated:
+            bias = bias + table @ w["inwards"][:, dim:].T
+        else:
+            added = added + table
+    query = w["query"] @ w["class_token"]
+    direction = w["beta"] * np.einsum("hr,hre->he", query, w["key"])
+    return {
+        "bias": bias,
+        "score_weight": direction @ w["outwards"],
+        "score_bias": added @ direction.T,
+        "value_weight": value @ w["outwards"],
+        "value_bias": added @ value.T,
+    }
+
+
+def _rounded(ends: np.ndarray, side: int) -> np.ndarray:
+    """The nearest float64 numbers that are not above (side -1) or not below (side 1) these."""
+    rounded = ends.astype(np.float64)
+    beyond = rounded > ends if side < 0 else rounded < ends
+    return np.where(beyond, np.nextafter(rounded, side * np.inf), rounded)
+
+
+def stack_heads(models: Sequence[ClassTokenTransformer], length: int) -> FoldedHeads:
     """Folded layers of several models, stacked along a first axis; for searches, which need no enclosure."""
     coordinates = coordinates_read(models)
-    folded = [fold(model, coordinates, length)[0] for model in models]
+    folded = [fold_heads(model, coordinates, length)[0] for model in models]
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *folded)
-
-
-class _Extended:
-    """An array in extended precision with a bound on its rounding error, entry by entry."""
-
-    def __init__(self, value: np.ndarray, size: np.ndarray, terms: int):
-        self.value, self.size, self.terms = value, size, terms
-
-    @classmethod
-    def of(cls, exact) -> "_Extended":
-        value = np.asarray(exact).astype(np.longdouble)
-        return cls(value, np.asarray(np.abs(value)), 0)
-
-    def __getitem__(self, index) -> "_Extended":
-        return _Extended(self.value[index], self.size[index], self.terms)
-
-    @property
-    def T(self) -> "_Extended":  # noqa: N802 - NumPy's name
-        return _Extended(self.value.swapaxes(-1, -2), self.size.swapaxes(-1, -2), self.terms)
-
-    def __matmul__(self, other: "_Extended") -> "_Extended":
-        terms = self.terms + other.terms + self.value.shape[-1] + 1
-        return _Extended(self.value @ other.value, self.size @ other.size, terms)
-
-    def __mul__(self, other: "_Extended") -> "_Extended":
-        return _Extended(self.value * other.value, self.size * other.size, self.terms + other.terms + 1)
-
-    def __add__(self, other: "_Extended") -> "_Extended":
-        return _Extended(self.value + other.value, self.size + other.size, max(self.terms, other.terms) + 1)
-
-    def end(self, side: int) -> np.ndarray:
-        """A float64 lower bound (side -1) or upper bound (side 1) of the exact value."""
-        unit = np.finfo(np.longdouble).eps
-        moved = self.value + side * 2 * (self.terms + 1) * unit * self.size if self.terms else self.value
-        rounded = moved.astype(np.float64)
-        beyond = rounded > moved if side < 0 else rounded < moved
-        return np.where(beyond, np.nextafter(rounded, side * np.inf), rounded)

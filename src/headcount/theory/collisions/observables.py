@@ -1,4 +1,4 @@
-"""What the readout sees of a sequence: the observables that must agree for two sequences to collide.
+"""Observables of a sequence: numbers that must agree for two sequences to collide.
 
 Three systems, each of them sufficient:
 
@@ -42,7 +42,7 @@ class AbstractObservables(eqx.Module):
     shared: eqx.AbstractVar[tuple[int, ...]]
 
     @abstractmethod
-    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
+    def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
         """The coordinates of one sequence."""
 
     @abstractmethod
@@ -53,7 +53,7 @@ class AbstractObservables(eqx.Module):
         return None
 
     def reach(self, pair: Pair) -> Float[Array, ""]:
-        """How far a token can move before a score moves by about one: the range of a linearisation."""
+        """Distance that a token can move before a score moves by about one: the range of a linearisation."""
         return jnp.asarray(jnp.inf)
 
     def tied(self, pair: Pair) -> Pair:
@@ -63,7 +63,7 @@ class AbstractObservables(eqx.Module):
         return pair.at[1, np.array(self.shared)].set(pair[0, np.array(self.shared)])
 
     def difference(self, pair: Pair, scale: Scale) -> Float[Array, " observed"]:
-        return self.of(pair[0], scale) - self.of(pair[1], scale)
+        return self.observe(pair[0], scale) - self.observe(pair[1], scale)
 
     def linearised(self, pair: Pair) -> tuple[Float[Array, " observed"], Float[Array, "observed entries"]]:
         """G, the difference of a pair, and its derivative with respect to all token entries of the pair."""
@@ -74,7 +74,7 @@ class AbstractObservables(eqx.Module):
 
 
 def seen_by_readout(model: ClassTokenTransformer, tokens: Tokens) -> Float[Array, " total"]:
-    """What the readout net sees of one sequence: the class token after attention, normed where the model has a norm."""
+    """Input of the readout net: the class token after attention, normed where the model has a norm."""
     return textbook.readout_input(model, folded.class_output(model, tokens))
 
 
@@ -87,12 +87,12 @@ class ClassOutputs(AbstractObservables):
     model: ClassTokenTransformer
     shared: tuple[int, ...] = eqx.field(static=True, default=())
 
-    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
+    def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
         output = folded.class_output(self.model, tokens)
         return output[1:] - output[0] if self.model.spec.final_norm and len(output) > 1 else output
 
     def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
-        return jax.jacrev(lambda tokens: self.of(tokens, scale))(tokens)
+        return jax.jacrev(lambda tokens: self.observe(tokens, scale))(tokens)
 
 
 class AbstractHeadObservables(AbstractObservables):
@@ -131,7 +131,7 @@ class AbstractHeadObservables(AbstractObservables):
 class HeadOutputs(AbstractHeadObservables):
     """The output of every head, before W_O."""
 
-    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
+    def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
         return jnp.sum(self._weights(tokens) * jax.vmap(self.values)(tokens, np.arange(len(tokens))), axis=0)
 
     def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
@@ -150,7 +150,7 @@ class HeadOutputs(AbstractHeadObservables):
 
 
 class CentredOutputs(AbstractObservables):
-    """What a norm sees of one layer: every entry of the class token less the first, a matrix times the head outputs.
+    """Input of a norm after one layer: every entry of the class token less the first, a matrix times the head outputs.
 
     The same as `ClassOutputs` before a norm, with the enclosed constants and the derivative of the heads.
     """
@@ -160,8 +160,8 @@ class CentredOutputs(AbstractObservables):
     """Of one model, or of several side by side before they are mapped over."""
     shared: tuple[int, ...] = eqx.field(static=True, default=())
 
-    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " centred"]:
-        return self.mixing @ self.outputs.of(tokens, scale)
+    def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " centred"]:
+        return self.mixing @ self.outputs.observe(tokens, scale)
 
     def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "centred length dim"]:
         return jnp.tensordot(self.mixing, self.outputs.jacobian(tokens, scale), axes=1)
@@ -179,7 +179,7 @@ def mixing_of(model: ClassTokenTransformer, coordinates: Coordinates) -> Float[n
 class Moments(AbstractHeadObservables):
     """Numerators and denominators of every head, over the places that are not shared."""
 
-    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
+    def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
         places = self.places(len(tokens))
         return jnp.sum(jax.vmap(self._contribution, in_axes=(0, 0, None))(tokens[places], places, scale), axis=0)
 

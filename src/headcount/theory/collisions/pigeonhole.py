@@ -39,7 +39,7 @@ from ..assumptions import check_assumptions
 from ..bounds import steep_net_size
 from .basins import Responsive, Segment, map_over, most_responsive, uncovered_basin
 from .domain import CUBE
-from .heads import Coordinates, FoldedHeads, coordinates_read, fold
+from .heads import Coordinates, FoldedHeads, coordinates_read, fold_heads
 from .observables import Moments, check_fit, seen_by_readout
 from .search import Collision
 
@@ -102,32 +102,21 @@ def find_pigeonhole(
     subsequences: int = 20_000,
     resolution: int | None = None,
     seed: int = 0,
+    any_heads: bool = False,
 ) -> Pigeonhole:
     """The pair of the proof, for one model and one task.
 
     The model has one attention layer of fewer than D heads, the task is on the cube and meets Assumption 2 (in place of
     clause 2.3: some f_i rises along an axis from its minimiser), and 4 divides its length. `subsequences` are choices
     of one grid point per free place, `resolution` the points per place, by default as many as that number of choices
-    needs. At a fixed resolution more subsequences include those of fewer, and the nearest two come nearer.
+    needs. At a fixed resolution more subsequences include those of fewer, and the nearest two come nearer. With
+    `any_heads` D heads or more are tried too: the proof's basin may then not exist, a `NoBasinError`.
     """
     count, dims = len(model.attention[0].query), len(task.position_sets)
-    require(count < dims, f"Theorem 2(2) needs fewer than D = {dims} heads, got {count}.")
-    return pair_of_proof(model, task, subsequences=subsequences, resolution=resolution, seed=seed)
-
-
-def pair_of_proof(
-    model: ClassTokenTransformer,
-    task: Retrieval,
-    *,
-    subsequences: int,
-    resolution: int | None = None,
-    seed: int = 0,
-) -> Pigeonhole:
-    """`find_pigeonhole` for any number of heads: with D or more the proof's basin may not exist, a `NoBasinError`."""
+    require(any_heads or count < dims, f"Theorem 2(2) needs fewer than D = {dims} heads, got {count}.")
     require_count("subsequences", subsequences, least=2)
     _check(model, task)
-    count = len(model.attention[0].query)
-    free_places = task.length // 4 - count - len(task.position_sets) + 1
+    free_places = task.length // 4 - count - dims + 1
     if resolution is None:
         resolution = max(2, int(np.ceil(subsequences ** (1 / free_places) - 1e-9)))
     require_count("resolution", resolution, least=2)
@@ -137,7 +126,7 @@ def pair_of_proof(
     require(not failed, f"{task.name} must meet Assumption 2 for the proof of Theorem 2(2), but clause {reasons}.")
     with jax.enable_x64(True):
         wide, coordinates = in_double(task), coordinates_read([model])
-        heads = jax.tree.map(jnp.asarray, fold(model, coordinates, task.length)[0])
+        heads = jax.tree.map(jnp.asarray, fold_heads(model, coordinates, task.length)[0])
         responsive = most_responsive(heads, task.dim, seed)
         component, radius, segment = uncovered_basin(wide, report, responsive)
         base, free = _base(task, report.minimisers, responsive, component, segment.stop)
@@ -146,7 +135,7 @@ def pair_of_proof(
         # moments are nearly polynomial along the segment, choices with equal power sums are much nearer than the
         # pigeonhole principle promises.
         shares = np.linspace(0, 1, free_places * resolution).reshape(resolution, free_places).T
-        grid = segment.at(shares)
+        grid = segment.points_at(shares)
         features = np.asarray(map_over(wide.features, grid.reshape(-1, task.dim)))
         values = features[:, component].reshape(grid.shape[:2])
         spacing = float(np.diff(np.sort(values, axis=None)).min())
@@ -243,7 +232,7 @@ def _moments(
         """The moments of sequences of one token at this place."""
         biases = {name: getattr(heads, name)[place][None] for name in ("bias", "score_bias", "value_bias")}
         observables = Moments(heads=dataclasses.replace(heads, **biases), coordinates=coordinates)
-        return jax.vmap(lambda token: observables.of(token[None], scale))(points)
+        return jax.vmap(lambda token: observables.observe(token[None], scale))(points)
 
     added = jax.vmap(alone)(free, grid)
     return added / jnp.maximum(jnp.max(jnp.abs(added), axis=(0, 1)), 1e-300)

@@ -6,25 +6,30 @@ difference of the targets, however large the readout is. This is the mechanism o
 
     maximise |H(X1) - H(X2)|   subject to   G(X1, X2) = c(X1) - c(X2) = 0
 
-by projected ascent (`ascent`) in float64, from many starts at once. A search proves nothing: `certificates` does.
+by projected ascent in float64, from many starts at once: with J the Jacobian of G, a step along the constraint is the
+gradient of the gap without its part in the row space of J, a step back is the minimum-norm Newton step -J^+ G. A search
+proves nothing: `certificates` does.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(2), whose pairs come from a pigeonhole argument (`pigeonhole`) instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import cho_factor, cho_solve
+from jaxtyping import Array
 
 from ..._precision import in_double
 from ...errors import InputError, require, require_count
 from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import GeneratedTask
-from .ascent import ascend_all, gaps_all, linearise_all, newton_step
 from .domain import Domain, Pair, anchored_starts, free_starts, shared_places
-from .heads import coordinates_read, stacked
+from .heads import coordinates_read, stack_heads
 from .observables import (
     AbstractObservables,
     CentredOutputs,
@@ -45,6 +50,13 @@ CONVERGED = 1e-13
 """Newton steps stop at this distance: the rest is rounding."""
 NEAR = 1e-3
 """An ascent that ends further than this from the constraint ranks below all others."""
+RIDGE = 1e-13
+"""Added to the diagonal of a Gram matrix, as a share of its trace: a head that attends to one token sharply moves in
+fewer directions than it has coordinates, and J is close to singular."""
+FORWARD = 0.85
+"""Share of the steps that may go forward; the rest only return to the constraint."""
+MIN_STEP = 1e-3
+"""The smallest step, as a share of the reach of the observables."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +69,7 @@ class Collision:
     gap: float
     """The largest difference of a target number."""
     observables: AbstractObservables
-    """What agrees between the two."""
+    """The numbers that agree between the two."""
 
 
 def find_collisions(
@@ -121,14 +133,14 @@ def close_pairs(
 
 
 def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchored: bool) -> list[AbstractObservables]:
-    """What pairs should agree in: outputs always; moments too where both sequences are free.
+    """The observables that pairs should agree in: outputs always; moments too where both sequences are free.
 
     Of one layer with a norm before the readout both whole and centred outputs: a norm merges more than heads do.
     """
     if len(models[0].attention) > 1:
         double = [in_double(model) for model in models]
         return [ClassOutputs(model=jax.tree.map(lambda *leaves: jnp.stack(leaves), *double))]
-    heads, coordinates = stacked(models, length), coordinates_read(models)
+    heads, coordinates = stack_heads(models, length), coordinates_read(models)
     outputs = HeadOutputs(heads=heads, coordinates=coordinates)
     searched: list[AbstractObservables] = [outputs]
     if models[0].spec.final_norm and len(models[0].class_token) > 1:
@@ -167,9 +179,9 @@ class _CollisionSearch:
         return self._polish(np.take_along_axis(ends, best[..., None, None, None], axis=1))
 
     def _round(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where every ascent ended, and the indices of the best."""
+        """The pairs at which every ascent ended, and the indices of the best."""
         arguments = self.observables, self.task, jnp.asarray(pairs), self.domain, self.steps, self.anchored
-        ends, distances, gaps = (np.asarray(part) for part in ascend_all(*arguments))
+        ends, distances, gaps = (np.asarray(part) for part in _ascend_all(*arguments))
         distances = np.where(np.isfinite(distances), distances, np.inf)
         # Pairs near the constraint before the others, the largest gap first.
         return ends, np.lexsort((-gaps, distances > NEAR), axis=1)[:, :SURVIVORS]
@@ -181,7 +193,7 @@ class _CollisionSearch:
         distance, damping = np.full(pairs.shape[:2], np.inf), np.full(pairs.shape[:2], 1e-15)
         difference = jacobian = np.empty(0)
         for _ in range(NEWTON_STEPS):
-            here = linearise_all(self.observables, self.task, jnp.asarray(trial), self.anchored)
+            here = _linearise_all(self.observables, self.task, jnp.asarray(trial), self.anchored)
             trial_difference, trial_jacobian = np.asarray(here[0]), np.asarray(here[1])
             trial_distance = np.linalg.norm(trial_difference, axis=-1)
             better = trial_distance < distance
@@ -194,9 +206,9 @@ class _CollisionSearch:
             if not busy.any():
                 break
             for at in zip(*np.nonzero(busy), strict=True):
-                trial[at] = newton_step(best[at], difference[at], jacobian[at], float(damping[at]), self.domain)
+                trial[at] = _newton_step(best[at], difference[at], jacobian[at], float(damping[at]), self.domain)
         best = self._tied(best)
-        gaps = np.asarray(gaps_all(self.task, jnp.asarray(best)))
+        gaps = np.asarray(_gaps_all(self.task, jnp.asarray(best)))
         return [
             [
                 Collision(pair=pair, distance=float(apart), gap=float(gap), observables=observables)
@@ -212,3 +224,99 @@ class _CollisionSearch:
         tied, shared = pairs.copy(), list(self.observables.shared)
         tied[:, :, 1, shared] = tied[:, :, 0, shared]
         return tied
+
+
+def _gap(task: GeneratedTask, pair: Array) -> Array:
+    """The largest difference of a target number."""
+    return jnp.max(jnp.abs(task.target(pair[0]) - task.target(pair[1])))
+
+
+def _linearise(observables: AbstractObservables, task: GeneratedTask, pair: Array, anchored: bool) -> tuple[Array, ...]:
+    """G of one pair, J, and the gradient of the gap; zeros for coordinates that are held."""
+    difference, jacobian = observables.linearised(observables.tied(pair))
+    gradient = jax.grad(lambda pair: _gap(task, observables.tied(pair)))(pair).ravel()
+    if anchored:
+        free = np.repeat([0.0, 1.0], pair[0].size)
+        jacobian, gradient = jacobian * free, gradient * free
+    return difference, jacobian, gradient
+
+
+def _ascend(
+    observables: AbstractObservables, task: GeneratedTask, pair: Array, domain: Domain, steps: int, anchored: bool
+) -> tuple[Array, Array, Array]:
+    """One ascent from one pair: along the constraint by shrinking steps, and back to it.
+
+    Tokens are middle + half sin(angle), and steps are taken in the angles, so that none leaves the domain.
+    """
+    low, high = domain.inner
+    middle, half = (low + high) / 2, (high - low) / 2
+    reach = jnp.minimum(observables.reach(pair), half / 2)
+
+    def step(i: Array, carried: tuple[Array, Array]) -> tuple[Array, Array]:
+        angles, size = carried
+        slope = (half * jnp.cos(angles)).ravel()
+        difference, jacobian, gradient = _linearise(observables, task, middle + half * jnp.sin(angles), anchored)
+        jacobian, gradient = jacobian * slope, gradient * slope
+        gram = jacobian @ jacobian.T
+        gram = gram + (RIDGE * jnp.trace(gram) + 1e-30) * jnp.eye(len(gram))
+        sides = jnp.stack([difference, jacobian @ gradient], axis=1)
+        back, across = (jacobian.T @ cho_solve(cho_factor(gram, lower=True), sides)).T
+
+        def length(step: Array) -> Array:
+            """The largest move of a token, in units of the reach, or of an angle: near a face angles move more."""
+            moved = jnp.linalg.norm((step * slope).reshape(angles.shape), axis=-1) / reach
+            return jnp.maximum(jnp.max(moved), jnp.max(jnp.abs(step))) + 1e-300
+
+        along = gradient - across
+        away = length(back)
+        # Near the constraint: forward, with a growing step. Else: back to it, and shorter steps from there.
+        near = (away < size) & (i < FORWARD * steps)
+        forward = jnp.where(near, size, 0.0) * along / length(along)
+        size = jnp.clip(jnp.where(near, 1.3 * size, 0.7 * size), MIN_STEP, 1 - i / (FORWARD * steps) + 2 * MIN_STEP)
+        return angles + (forward - back * jnp.minimum(1.0, 1 / away)).reshape(angles.shape), size
+
+    angles = jnp.arcsin(jnp.clip((pair - middle) / half, -1.0, 1.0))
+    angles, _ = jax.lax.fori_loop(0, steps, step, (angles, jnp.asarray(0.1)))
+    ended = middle + half * jnp.sin(angles)
+    pair = observables.tied(ended.at[0].set(pair[0]) if anchored else ended)
+    distance = jnp.linalg.norm(observables.difference(pair, observables.scale(pair)))
+    return pair, distance, _gap(task, pair)
+
+
+def _mapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function of one model's observables and one pair for all models and each of their pairs."""
+
+    @eqx.filter_jit
+    def every(observables: AbstractObservables, task: GeneratedTask, pairs: Array, *options: Any) -> Any:
+        def of_one(one: AbstractObservables, group: Array) -> Any:
+            return jax.vmap(lambda pair: function(one, task, pair, *options))(group)
+
+        return jax.vmap(of_one)(observables, pairs)
+
+    return every
+
+
+_ascend_all, _linearise_all = _mapped(_ascend), _mapped(_linearise)
+_gaps_all = eqx.filter_jit(lambda task, pairs: jax.vmap(jax.vmap(lambda pair: _gap(task, pair)))(pairs))
+
+
+def _newton_step(pair: Pair, difference: np.ndarray, jacobian: np.ndarray, damping: float, domain: Domain) -> Pair:
+    """The pair after a minimum-norm Newton step inside the domain.
+
+    Coordinates that would leave the domain stop at its face, and the others make up for them. Singular values of J
+    below `damping` times its norm are suppressed.
+    """
+    free, moved = np.any(jacobian != 0, axis=0), np.zeros(pair.size)
+    for _ in range(4):
+        if not free.any():
+            break
+        left, sizes, right = np.linalg.svd(jacobian[:, free], full_matrices=False)
+        wanted = left.T @ (-difference - jacobian @ moved)
+        moved[free] += right.T @ (wanted * sizes / (sizes**2 + (damping * sizes[0]) ** 2 + 1e-300))
+        inside = domain.clip(pair.ravel() + moved) - pair.ravel()
+        stopped = np.abs(inside - moved) > 0
+        moved = inside
+        if not (stopped & free).any():
+            break
+        free &= ~stopped
+    return np.where(moved == 0, pair.ravel(), domain.clip(pair.ravel() + moved)).reshape(pair.shape)

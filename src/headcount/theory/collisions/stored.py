@@ -41,7 +41,7 @@ MAX_SEARCH_STEPS = 10**8
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How hard to look, and where."""
+    """Effort and domain of a search."""
 
     radius: float = 3.0
     """Of the domain of Gaussian tokens; tokens on the cube have the cube."""
@@ -74,7 +74,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Floors:
-    """What is certified of one stored model; None where no pair came near enough to a collision."""
+    """Certified error floors of one stored model; None where no pair came near enough to a collision."""
 
     record: Record
     spread: float
@@ -121,7 +121,7 @@ def chosen(experiments: list[Experiment], records: Iterable[Record], seeds: int)
 
 
 def left_out(records: Iterable[Record]) -> str:
-    """How many finished class-token models are not searched, and why; empty where all are."""
+    """A sentence on the finished class-token models that are not searched; empty where all are."""
     models = {record.cell.key: record.cell for record in records if _finished(record)}
     otherwise = [names for cell in models.values() if (names := _reads_otherwise(cell))]
     if not otherwise:

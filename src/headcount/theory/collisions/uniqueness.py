@@ -32,7 +32,7 @@ NEEDED = ("2.1", "2.2", "2.4")
 
 
 class RepresentationVerdict(StrEnum):
-    """What a comparison of two representations says."""
+    """The result of comparing two representations."""
 
     DIFFERENT = "different functions"
     ONE_DIM = "one function, one D"
@@ -59,48 +59,31 @@ class RepresentationComparison:
     difference: float
     """The largest difference of the targets found."""
     where: Float[np.ndarray, "length dim"]
+    outnumbered: str
+    """How more tokens provably matter to one than the other has components; empty where not."""
 
     @property
     def sentence(self) -> str:
         first, second = self.dims
         if self.verdict is RepresentationVerdict.DIFFERENT:
-            return f"{self.verdict}: {self._told_apart}"
-        if self.verdict is RepresentationVerdict.ONE_DIM:
+            return (
+                f"{self.verdict}: {self.outnumbered or f'the targets differ by {self.difference:.3g} at one sequence'}"
+            )
+        if self.supports is None:
             return f"{self.verdict} = {first}: no sequence found differs by more than {self.difference:.3g}"
+        proved = max(support.proved for support in self.supports)
+        least = "" if any(support.exact for support in self.supports) else "at least "
         parts = [
             f"clause {', '.join(clauses)} fails for the {which} (D = {dim})"
             for which, dim, clauses in zip(("first", "second"), self.dims, self.failing, strict=True)
             if clauses
         ]
-        words = [f"one function, D = {first} and {second}{self._support}", *([" and ".join(parts)] if parts else [])]
+        words = [f"one function, D = {first} and {second}, support dimension {least}{proved}", " and ".join(parts)]
         if self.verdict is RepresentationVerdict.TOO_SHORT:
             words.append(f"length {self.least_length} or more is needed for one D")
         if self.verdict is RepresentationVerdict.CONTRADICTION:
             words.append("every condition holds: a difference was missed, or a clause does not hold")
-        return "; ".join(words)
-
-    @property
-    def _told_apart(self) -> str:
-        for one, other, dim in _each_other(self.supports, self.dims):
-            if one.proved > dim:
-                return f"{one.proved} tokens matter to {one.task} at one sequence, and {other} has {dim} components"
-        return f"the targets differ by {self.difference:.3g} at one sequence"
-
-    @property
-    def _support(self) -> str:
-        if self.supports is None:
-            return ""
-        exact = any(support.exact for support in self.supports)
-        proved = max(support.proved for support in self.supports)
-        return f", support dimension {'' if exact else 'at least '}{proved}"
-
-
-def _each_other(supports: tuple[Support, Support] | None, dims: tuple[int, int]) -> list[tuple[Support, str, int]]:
-    """The support of each with the name and the components of the other."""
-    if supports is None:
-        return []
-    first, second = supports
-    return [(first, second.task, dims[1]), (second, first.task, dims[0])]
+        return "; ".join(filter(None, words))
 
 
 def compare_representations(
@@ -130,7 +113,13 @@ def compare_representations(
     difference, size, where = _largest_difference(first, second, tokens, steps)
     differ = difference > tolerance * max(1.0, size)
     supports = None if differ or dims[0] == dims[1] else (support_dim(first), support_dim(second))
-    if differ or any(one.proved > dim for one, _, dim in _each_other(supports, dims)):
+    outnumbered = ""
+    for (one, other), dim in zip((supports, supports[::-1]) if supports else (), dims[::-1], strict=False):
+        if one.proved > dim:
+            outnumbered = (
+                f"{one.proved} tokens matter to {one.task} at one sequence, and {other.task} has {dim} components"
+            )
+    if differ or outnumbered:
         verdict = RepresentationVerdict.DIFFERENT
     elif supports is None:
         verdict = RepresentationVerdict.ONE_DIM
@@ -148,6 +137,7 @@ def compare_representations(
         failing=(clauses[0], clauses[1]),
         difference=difference,
         where=where,
+        outnumbered=outnumbered,
     )
 
 

@@ -46,7 +46,7 @@ def sign_ascent(
 
 
 def _spreads(model: object, count: int, generator: np.random.Generator) -> Float[np.ndarray, " count"]:
-    """How far apart the tokens of a start lie: about 1 / beta, or at every scale where beta is not known."""
+    """Distances between the tokens of a start: about 1 / beta, or at every scale where beta is not known."""
     if isinstance(model, ClassTokenTransformer):
         low, high = (times / model.spec.beta for times in (0.3, 10.0))
     else:

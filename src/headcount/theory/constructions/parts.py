@@ -1,11 +1,13 @@
 """The components and outer map of a retrieval task: sums of ridges where known, fitted functions elsewhere.
 
-`RidgeSum` proves its error, `Fitted`, a function known by its values only, measures it.
+A `RidgeSum` proves its error, from the slope and curvature of g(a . x) that it states; `Fitted`, a function known by
+its values only, measures it.
 """
 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 import equinox as eqx
 import jax
@@ -17,16 +19,150 @@ from ..._precision import in_double
 from ...errors import InputError, require
 from ...keys import named_generator
 from ...tasks import Retrieval
+from ...tasks.presets import Basins, ScalarEnds, largest_plus_smallest
 from .fits import MAX_UNITS, SAFETY, fit_ridges, interpolate, sample_points
-from .relu_nets import ReluNet, RidgeSum, affine, compose, known_components, known_outer
+from .relu_nets import ReluNet, affine, compose, interpolation_net, ridges_net
 
 CHUNK = 4096
 """Points evaluated at once: one shape, one compilation."""
 PROBES = 200
 SAME = 1e-6
-"""How far a given part may differ from the task's, in float64: constants may have been rounded to float32."""
+"""Largest difference of a given part from the task's, in float64: constants may have been rounded to float32."""
 OUTSIDE = 1e-9
 """Rounding by which a component may leave [0, 1]."""
+RIDGE_PROBES = 1001
+"""Points at which the slope and curvature that a ridge states are tested: as many equally spaced as random ones, since
+a wave may vanish at all of the first. Steps of no power of two: on dyadic points a polynomial in float64 has values
+that look like float32."""
+COARSE = 20
+"""Of values in float32 only every 20th is used: their second differences over short steps are rounding."""
+SLACK = 1e-6
+"""Relative excess of a difference over a stated bound that is not refused: constants may have been rounded."""
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """g(a . x) with |g'| <= slope and |g''| <= curvature wherever it is used.
+
+    Both bounds are taken as stated; a net of the ridge is refused where its values contradict them.
+    """
+
+    direction: tuple[float, ...]
+    function: Callable[[float], float]
+    slope: float
+    curvature: float
+
+    def range(self, low: float, high: float) -> tuple[float, float]:
+        """The minimum and maximum of a . x for x in [low, high]^d."""
+        ends = [(min(a * low, a * high), max(a * low, a * high)) for a in self.direction]
+        return sum(smallest for smallest, _ in ends), sum(largest for _, largest in ends)
+
+    def check(self, low: float, high: float) -> None:
+        """Raise `InputError` where values of g on [low, high] are steeper or more curved than stated.
+
+        Every first (second) divided difference is a value of g' (g'') in between, so one that exceeds the stated bound
+        by more than rounding refutes it. Differences that do not exceed it are no proof.
+        """
+        drawn = named_generator(0, "probes of a ridge").uniform(low, high, RIDGE_PROBES)
+        for points in (np.linspace(low, high, RIDGE_PROBES), np.sort(drawn)):
+            with jax.enable_x64(True):
+                values = np.array([float(self.function(float(point))) for point in points])
+            if high == low or not np.isfinite(values).all():
+                return  # `interpolation_net` refuses these
+            self._check_at(points, values)
+
+    def _check_at(self, points: Float[np.ndarray, " points"], values: Float[np.ndarray, " points"]) -> None:
+        """`check` at these increasing points, with the values that g has there."""
+        low, high = points[0], points[-1]
+        single = np.array_equal(values, values.astype(np.float32))
+        stride = COARSE if single else 1
+        points, values = points[::stride], values[::stride]
+        rounding = 4 * float(np.finfo(np.float32 if single else float).eps) * max(1.0, float(np.abs(values).max()))
+        steps = np.maximum(np.diff(points), np.finfo(float).tiny)
+        slopes, unsure = np.diff(values) / steps, rounding / steps
+        between = (steps[1:] + steps[:-1]) / 2
+        bends = np.diff(slopes) / between, (unsure[1:] + unsure[:-1]) / between
+        for name, stated, (differences, off) in (
+            ("slope", self.slope, (slopes, unsure)),
+            ("curvature", self.curvature, bends),
+        ):
+            above = np.abs(differences) - off
+            seen = float(np.abs(differences)[np.argmax(above)])
+            require(
+                bool(np.max(above) <= stated * (1 + SLACK)),
+                f"the ridge along {self.direction} has a {name} of at least {seen:.4g} on [{low:.4g}, {high:.4g}], "
+                f"it states at most {stated:.4g}.",
+                what=name,
+                given=stated,
+                needed=f"at least {seen:.4g}",
+            )
+
+
+@dataclass(frozen=True)
+class RidgeSum:
+    """A sum of ridges over one space."""
+
+    ridges: tuple[Ridge, ...]
+
+    def __call__(self, x: Float[np.ndarray, " dim"]) -> float:
+        return sum(float(ridge.function(float(np.dot(ridge.direction, x)))) for ridge in self.ridges)
+
+    @property
+    def steepness(self) -> float:
+        """A bound on |grad|_1: how far the sum moves when every coordinate moves by at most 1."""
+        return sum(ridge.slope * float(np.sum(np.abs(ridge.direction))) for ridge in self.ridges)
+
+    def net(self, *, low: float = 0.0, high: float = 1.0, delta: float) -> ReluNet:
+        """A two-layer net within `delta` of it on [low, high]^d, every ridge interpolated within its share of delta.
+
+        Raises `InputError` where a ridge is steeper or more curved there than it states.
+        """
+        profiles = []
+        for ridge in self.ridges:
+            start, stop = ridge.range(low, high)
+            ridge.check(start, stop)
+            share = {"low": start, "high": stop, "delta": delta / len(self.ridges)}
+            profiles.append(interpolation_net(ridge.function, curvature=ridge.curvature, **share))
+        return ridges_net(np.array([ridge.direction for ridge in self.ridges], float), profiles)
+
+
+class GivenParts(TypedDict, total=False):
+    """f_1 .. f_D and F0 as sums of ridges, where they are given. Presets with known parts need none."""
+
+    components: tuple[RidgeSum, ...] | None
+    outer: RidgeSum | None
+
+
+def linear(weights: tuple[float, ...], shift: float = 0.0) -> RidgeSum:
+    """w . x + shift: one ridge without curvature."""
+    return RidgeSum((Ridge(weights, lambda s: s + shift, slope=1.0, curvature=0.0),))
+
+
+def known_components(task: Retrieval) -> tuple[RidgeSum, ...] | None:
+    """The components of a preset, where they are ridges inside [0, 1]; None for other tasks."""
+    if isinstance(task.features, ScalarEnds):
+        return linear((-1.0,), 1.0), linear((1.0,))
+    if isinstance(task.features, Basins):
+        return tuple(_bowl(centre) for centre in np.asarray(task.features.centres, float))
+    return None
+
+
+def known_outer(task: Retrieval) -> RidgeSum | None:
+    """The outer map where it is the plain sum or that of `max_plus_min`; None otherwise."""
+    if task.outer is jnp.sum:
+        return linear((1.0,) * len(task.position_sets))
+    return linear((-1.0, 1.0), 1.0) if task.outer is largest_plus_smallest else None
+
+
+def _bowl(centre: Float[np.ndarray, " dim"]) -> RidgeSum:
+    """|x - c|^2 / d on the cube: a parabola along every axis."""
+    dim = len(centre)
+
+    def along(axis: int) -> Ridge:
+        middle, direction = float(centre[axis]), tuple(float(k == axis) for k in range(dim))
+        return Ridge(direction, lambda s: (s - middle) ** 2 / dim, slope=2 / dim, curvature=2 / dim)
+
+    return RidgeSum(tuple(along(axis) for axis in range(dim)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +176,7 @@ class Fitted:
     def values(self, points: Float[np.ndarray, "points dim"]) -> Float[np.ndarray, " points"]:
         """Its values in float64."""
         values = _in_chunks(self.function, points, slopes=False)
-        bad = ~np.isfinite(values)
-        require(not bad.any(), f"{self.name} must be finite on the cube, it is {_first(values, points, bad)}.")
+        self._require_finite(values, points, "be finite on the cube")
         return values
 
     @functools.cached_property
@@ -49,8 +184,7 @@ class Fitted:
         """The largest |grad|_1 at sample points, times `SAFETY`."""
         points = sample_points(self.dim, "held out")
         slopes = np.abs(_in_chunks(self.function, points, slopes=True)).reshape(len(points), -1).sum(axis=1)
-        bad = ~np.isfinite(slopes)
-        require(not bad.any(), f"{self.name} must have a finite slope, it is {_first(slopes, points, bad)}.")
+        self._require_finite(slopes, points, "have a finite slope")
         return SAFETY * float(slopes.max())
 
     @functools.cached_property
@@ -76,6 +210,13 @@ class Fitted:
         width = high - low
         return compose(affine(np.eye(self.dim) / width, np.full(self.dim, -low / width)), fit)
 
+    def _require_finite(self, numbers: np.ndarray, points: np.ndarray, needed: str) -> None:
+        if np.isfinite(numbers).all():
+            return
+        worst = int(np.argmin(np.isfinite(numbers)))
+        where = ", ".join(f"{number:.3g}" for number in points[worst])
+        raise InputError(f"{self.name} must {needed}, it is {numbers[worst]} at ({where}).")
+
 
 @eqx.filter_jit
 def _evaluate(function: Callable[[Array], Array], points: Float[Array, "points dim"], slopes: bool) -> Array:
@@ -95,11 +236,6 @@ def _in_chunks(function: Callable, points: Float[np.ndarray, "points dim"], *, s
     return np.concatenate(parts)[: len(points)]
 
 
-def _first(values: np.ndarray, points: np.ndarray, bad: np.ndarray) -> str:
-    worst = int(np.argmax(bad))
-    return f"{values[worst]} at ({', '.join(f'{number:.3g}' for number in points[worst])})"
-
-
 @dataclass(frozen=True)
 class RetrievalParts:
     """f_1 .. f_D and F0."""
@@ -113,9 +249,7 @@ class RetrievalParts:
         return all(isinstance(part, RidgeSum) for part in (*self.components, self.outer))
 
 
-def parts_of(
-    task: Retrieval, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
-) -> RetrievalParts:
+def parts_of(task: Retrieval, **given: Unpack[GivenParts]) -> RetrievalParts:
     """The parts given, else those known of a preset, else the task's own functions, to be fitted. Raises `InputError`
     where Theorem 2 does not cover the task, or a given part differs from the task's at random points.
     """
@@ -126,27 +260,26 @@ def parts_of(
     count = len(task.position_sets)
     outputs = jax.eval_shape(task.outer, jax.ShapeDtypeStruct((count,), jnp.float32)).size
     require(outputs == 1, f"{task.name}: constructions need one target number, the task has {outputs}.")
+    components = given.get("components")
     if components is not None:
         require(len(components) == count, f"{task.name} has {count} components, got {len(components)}.")
     with jax.enable_x64(True):
         features, function = in_double((task.features, task.outer))
     task_outer = Fitted(f"{task.name}: outer map", function, count)
-    components_read = [_Component(features, np.asarray(i)) for i in range(count)]
     task_components = tuple(
-        Fitted(f"{task.name}: component f_{i + 1}", f, task.dim) for i, f in enumerate(components_read)
+        Fitted(f"{task.name}: component f_{i + 1}", _Component(features, np.asarray(i)), task.dim) for i in range(count)
     )
-    known = components or known_components(task) or task_components
-    parts = RetrievalParts(known, outer or known_outer(task) or task_outer)
+    parts = RetrievalParts(
+        components or known_components(task) or task_components, given.get("outer") or known_outer(task) or task_outer
+    )
     for part, function in zip(parts.components, task_components, strict=True):
-        if isinstance(part, RidgeSum):
-            _check_same(part, function)
+        _require_same(part, function)
         low, high = function.range
         require(
             low >= -OUTSIDE and high <= 1 + OUTSIDE,
             f"{function.name}: Theorem 2 needs components in [0, 1], this one ranges from {low:.3g} to {high:.3g}.",
         )
-    if isinstance(parts.outer, RidgeSum):
-        _check_same(parts.outer, task_outer)
+    _require_same(parts.outer, task_outer)
     return parts
 
 
@@ -160,7 +293,9 @@ class _Component(eqx.Module):
         return self.features(token)[self.index]
 
 
-def _check_same(given: RidgeSum, function: Fitted) -> None:
-    points = named_generator(0, "probed points").uniform(0, 1, (PROBES, function.dim))
-    gap = float(np.abs([given(point) for point in points] - function.values(points)).max())
-    require(gap < SAME, f"{function.name}: the given part differs from the task's by {gap:.2g}.")
+def _require_same(part: RidgeSum | Fitted, function: Fitted) -> None:
+    """Compare a sum of ridges with the task's own function at random points."""
+    if isinstance(part, RidgeSum):
+        points = named_generator(0, "probed points").uniform(0, 1, (PROBES, function.dim))
+        gap = float(np.abs([part(point) for point in points] - function.values(points)).max())
+        require(gap < SAME, f"{function.name}: the given part differs from the task's by {gap:.2g}.")

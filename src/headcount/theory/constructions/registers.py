@@ -6,7 +6,7 @@ the gates and labels, heads move registers from tokens to tokens, and the readou
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -15,27 +15,42 @@ from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...models.class_token import Attention, Linear
 from ...models.class_token.model import InnerNet
 from ...tasks import Retrieval
-from .relu_nets import AffineMap, Nets, ReluNet
+from .relu_nets import AffineMap, ReluNet
 
 GATE = 2.0
 """Depth G of the gate."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Nets:
+    """The nets of a construction and its sharpness, before its heads are arranged.
+
+    `encoder` maps a token to (Psi_1, .., Psi_D), `readout` maps D minima to the answer; its first layer is scaled, so
+    that GELU in place of ReLU costs no more than its share of eps. `promised` bounds the error of every arrangement
+    whose heads read each minimum over S_i of Psi_i within `bounds.head_error`.
+    """
+
+    encoder: ReluNet
+    readout: ReluNet
+    beta: float
+    delta: float
+    promised: float
+    proved: bool
+
+
 @dataclass(frozen=True)
 class Registers:
-    """Where each register lies; `total` is the width E, of which a multiple of `heads` is taken."""
+    """The places of each register; `total` is the width E, of which a multiple of `heads` is taken."""
 
     places: Mapping[str, Int[np.ndarray, " size"]]
     total: int
 
     @classmethod
-    def of(cls, *, heads: int, head_dim: int = 1, **sizes: int) -> "Registers":
-        """Registers of these sizes, one after the other; heads have `head_dim` numbers or more."""
-        ends = np.cumsum(list(sizes.values()))
-        places = {
-            name: np.arange(end - size, end) for (name, size), end in zip(sizes.items(), ends.tolist(), strict=True)
-        }
-        return cls(places, heads * max(head_dim, -(-int(ends[-1]) // heads)))
+    def allocate(cls, *, heads: int, head_dim: int = 1, **sizes: int) -> "Registers":
+        """Lay out registers of these sizes, one after the other; heads have `head_dim` numbers or more."""
+        ends = np.cumsum(list(sizes.values())).tolist()
+        places = {name: np.arange(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+        return cls(places, heads * max(head_dim, -(-ends[-1] // heads)))
 
     def __getitem__(self, name: str) -> Int[np.ndarray, " size"]:
         return self.places[name]
@@ -50,16 +65,96 @@ class Registers:
         direction[self[name][place]] = 1.0
         return direction
 
+    def score(self, i: int) -> Float[np.ndarray, " total"]:
+        """-Psi_i + gate_i: the key direction of the minimum over S_i. Whole sequences need no gates."""
+        gate = self.unit("gate", i) if len(self["gate"]) else self.zeros
+        return gate - self.unit("value", i)
 
-@dataclass(frozen=True)
-class RegisterHead:
+    def position_table(
+        self, task: Retrieval, labels: Float[np.ndarray, "length labels"] | None
+    ) -> Float[np.ndarray, "length total"] | None:
+        """Gates, 0 on S_i and -G elsewhere, and labels, each where the model has a register for them."""
+        if not len(self["gate"]) and labels is None:
+            return None
+        table = np.zeros((task.length, self.total))
+        if len(self["gate"]):
+            table[:, self["gate"]] = -GATE * ~task.mask
+        if labels is not None:
+            table[:, self["label"]] = labels
+        return table
+
+
+def gates_needed(task: Retrieval) -> int:
+    """The size of the gate register: a task without position sets needs none."""
+    return len(task.position_sets) if task.uses_positions else 0
+
+
+class RegisterHead(NamedTuple):
     """One head as pairs of directions: a query direction meets a key direction, a value direction is written to one."""
 
     compares: Sequence[tuple[np.ndarray, np.ndarray]] = ()
     moves: Sequence[tuple[np.ndarray, np.ndarray]] = ()
 
 
-def _attention_of(heads: Sequence[RegisterHead], *, rank: int, head_dim: int, total: int, shared: bool) -> Attention:
+def linear_layers(net: ReluNet) -> tuple[Linear, ...]:
+    """The affine maps of a net as layers of `models`, in float64, which JAX arrays would round to float32."""
+    arrays: list[tuple[Any, Any]] = [(layer.weight, layer.bias) for layer in net.layers]
+    return tuple(Linear(weight, bias) for weight, bias in arrays)
+
+
+def register_model(
+    task: Retrieval,
+    nets: Nets,
+    registers: Registers,
+    layers: Sequence[Sequence[RegisterHead]],
+    *,
+    class_token: Float[np.ndarray, " total"],
+    constants: Float[np.ndarray, " total"] | None = None,
+    labels: Float[np.ndarray, "length labels"] | None = None,
+    inner: Sequence[ReluNet] = (),
+    shared: bool = False,
+) -> ClassTokenTransformer:
+    """The model whose layers have these heads; `constants` are what the encoder adds to every token.
+
+    With `shared` all heads have the keys and values of the first.
+    """
+    heads, table = len(layers[0]), registers.position_table(task, labels)
+    head_dim = registers.total // heads
+    rank = head_dim if shared else max(1, *(len(head.compares) for layer in layers for head in layer))
+    inwards, outwards = nets.encoder.layers
+    read = np.zeros((registers.total, len(inwards.bias)))
+    shift = registers.zeros if constants is None else constants.copy()
+    read[registers["value"]] = outwards.weight
+    shift[registers["value"]] += outwards.bias
+    read_in, read_out = nets.readout.layers
+    widened = np.zeros((len(read_in.bias), registers.total))
+    widened[:, registers["result"]] = read_in.weight
+    encoder_in, encoder_out = linear_layers(ReluNet((inwards, AffineMap(read, shift))))
+    readout_in, readout_out = linear_layers(ReluNet((AffineMap(widened, read_in.bias), read_out)))
+    leaves: dict[str, Any] = {"position_table": table, "class_token": class_token}
+    return ClassTokenTransformer(
+        encoder_in=encoder_in,
+        encoder_out=encoder_out,
+        attention=tuple(_attention_of(layer, rank, head_dim, registers.total, shared) for layer in layers),
+        readout_in=readout_in,
+        readout_out=readout_out,
+        inner=tuple(InnerNet(*linear_layers(net)) for net in inner),
+        spec=ClassTokenSpec(
+            heads=heads,
+            head_dim=head_dim,
+            rank=rank,
+            kv_heads=1 if shared else heads,
+            hidden=len(inwards.bias),
+            layers=len(layers),
+            positions="none" if table is None else "additive",
+            beta=nets.beta,
+            inner_hidden=inner[0].widths[0] if inner else 0,
+        ),
+        **leaves,
+    )
+
+
+def _attention_of(heads: Sequence[RegisterHead], rank: int, head_dim: int, total: int, shared: bool) -> Attention:
     """The weights of one layer; what a head does not use stays zero."""
     query, key = np.zeros((2, len(heads), rank, total))
     value, output = np.zeros((len(heads), head_dim, total)), np.zeros((total, len(heads), head_dim))
@@ -71,85 +166,3 @@ def _attention_of(heads: Sequence[RegisterHead], *, rank: int, head_dim: int, to
     groups = slice(1 if shared else None)
     weights: dict[str, Any] = {"query": query, "key": key[groups], "value": value[groups], "output": output}
     return Attention(**weights)
-
-
-def linear_layers(net: ReluNet) -> tuple[Linear, ...]:
-    """The affine maps of a net as layers of `models`, in float64, which JAX arrays would round to float32."""
-    arrays: list[tuple[Any, Any]] = [(layer.weight, layer.bias) for layer in net.layers]
-    return tuple(Linear(weight, bias) for weight, bias in arrays)
-
-
-def score_of(registers: Registers, i: int) -> Float[np.ndarray, " total"]:
-    """-Psi_i + gate_i: the key direction of the minimum over S_i."""
-    gate = registers.unit("gate", i) if "gate" in registers.places else registers.zeros
-    return gate - registers.unit("value", i)
-
-
-def position_table(
-    task: Retrieval, registers: Registers, labels: Float[np.ndarray, "length labels"] | None = None
-) -> Float[np.ndarray, "length total"] | None:
-    """Gates, 0 on S_i and -G elsewhere, and labels, each where the model has a register for them."""
-    if "gate" not in registers.places and labels is None:
-        return None
-    table = np.zeros((task.length, registers.total))
-    if "gate" in registers.places:
-        table[:, registers["gate"]] = -GATE * ~task.mask
-    if labels is not None:
-        table[:, registers["label"]] = labels
-    return table
-
-
-def gate_size(task: Retrieval) -> dict[str, int]:
-    """The gate register, which a task without position sets does not need."""
-    return {"gate": len(task.position_sets)} if task.uses_positions else {}
-
-
-def register_model(
-    nets: Nets,
-    registers: Registers,
-    layers: Sequence[Sequence[RegisterHead]],
-    *,
-    class_token: Float[np.ndarray, " total"],
-    constants: Float[np.ndarray, " total"],
-    position_table: Float[np.ndarray, "length total"] | None,
-    inner: Sequence[ReluNet] = (),
-    shared: bool = False,
-) -> ClassTokenTransformer:
-    """The model whose layers have these heads; `constants` are what the encoder adds to every token.
-
-    With `shared` all heads have the keys and values of the first.
-    """
-    heads = len(layers[0])
-    rank, head_dim = max(1, *(len(head.compares) for layer in layers for head in layer)), registers.total // heads
-    rank = head_dim if shared else rank
-    inwards, outwards = nets.encoder.layers
-    read, shift = np.zeros((registers.total, len(inwards.bias))), constants.copy()
-    read[registers["value"]] = outwards.weight
-    shift[registers["value"]] += outwards.bias
-    read_in, read_out = nets.readout.layers
-    widened = np.zeros((len(read_in.bias), registers.total))
-    widened[:, registers["result"]] = read_in.weight
-    encoder_in, encoder_out = linear_layers(ReluNet((inwards, AffineMap(read, shift))))
-    readout_in, readout_out = linear_layers(ReluNet((AffineMap(widened, read_in.bias), read_out)))
-    sizes = {"rank": rank, "head_dim": head_dim, "total": registers.total, "shared": shared}
-    leaves: dict[str, Any] = {"position_table": position_table, "class_token": class_token}
-    return ClassTokenTransformer(
-        encoder_in=encoder_in,
-        encoder_out=encoder_out,
-        attention=tuple(_attention_of(layer, **sizes) for layer in layers),
-        readout_in=readout_in,
-        readout_out=readout_out,
-        inner=tuple(InnerNet(*linear_layers(net)) for net in inner),
-        spec=ClassTokenSpec(
-            heads=heads,
-            head_dim=head_dim,
-            rank=rank,
-            kv_heads=1 if shared else heads,
-            hidden=len(inwards.bias),
-            layers=len(layers),
-            positions="none" if position_table is None else "additive",
-            beta=nets.beta,
-            inner_hidden=inner[0].widths[0] if inner else 0,
-        ),
-        **leaves,
-    )

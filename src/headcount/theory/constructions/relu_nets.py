@@ -1,24 +1,17 @@
-"""ReLU nets with explicit weights, each within a proved distance of the function it approximates.
+"""ReLU nets with explicit weights: affine maps with a ReLU between consecutive ones, in float64.
 
-A net of L layers is L affine maps with a ReLU between consecutive ones. Weights are float64. Nets of sums of ridges
-g(a . x) of known slope and curvature are composed of these. Source: Yu et al. (arXiv
-2510.06662), Lemmas 8 and 9; the interpolation bound is the classical one.
+Source: Yu et al. (arXiv 2510.06662), Lemmas 8 and 9; the interpolation bound is the classical one.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
-from ...errors import InputError, require
-from ...keys import named_generator
-from ...tasks import Retrieval
-from ...tasks.presets import Basins, ScalarEnds, largest_plus_smallest
+from ...errors import require
 from ..doors import require_below_one, require_counts
 
 
@@ -56,14 +49,9 @@ class ReluNet:
     def widths(self) -> tuple[int, ...]:
         return tuple(len(layer.bias) for layer in self.layers[:-1])
 
-    @property
-    def parameters(self) -> int:
-        """Weights and biases, as the paper counts M."""
-        return sum(layer.weight.size + layer.bias.size for layer in self.layers)
-
 
 def compose(first: ReluNet, *others: ReluNet) -> ReluNet:
-    """The others after `first` as one net: two affine maps that meet become one (Lemma 8).
+    """Apply the others after `first`, as one net: two affine maps that meet become one (Lemma 8).
 
     Nets of 2, 3 and 2 layers make one of 5.
     """
@@ -77,8 +65,8 @@ def compose(first: ReluNet, *others: ReluNet) -> ReluNet:
     return whole
 
 
-def beside(nets: Sequence[ReluNet]) -> ReluNet:
-    """Nets of equal depth in parallel: inputs and outputs are concatenated."""
+def in_parallel(nets: Sequence[ReluNet]) -> ReluNet:
+    """Join nets of equal depth side by side: inputs and outputs are concatenated."""
     stacks = [
         (block_diag(*(layer.weight for layer in layers)), np.concatenate([layer.bias for layer in layers]))
         for layers in zip(*(net.layers for net in nets), strict=True)
@@ -86,9 +74,10 @@ def beside(nets: Sequence[ReluNet]) -> ReluNet:
     return ReluNet(tuple(AffineMap(np.asarray(weight, float), bias) for weight, bias in stacks))
 
 
-def affine(weight: Float[np.ndarray, "after before"], bias: Float[np.ndarray, " after"]) -> ReluNet:
-    """A net of one layer, without a ReLU."""
-    return ReluNet((AffineMap(np.asarray(weight, float), np.asarray(bias, float)),))
+def affine(weight: Float[np.ndarray, "after before"], bias: Float[np.ndarray, " after"] | None = None) -> ReluNet:
+    """A net of one layer, without a ReLU; the bias is zero where None."""
+    weight = np.asarray(weight, float)
+    return ReluNet((AffineMap(weight, np.zeros(len(weight)) if bias is None else np.asarray(bias, float)),))
 
 
 def pieces_needed(curvature: float, low: float, high: float, delta: float) -> int:
@@ -101,7 +90,7 @@ def interpolation_net(
 ) -> ReluNet:
     """A two-layer net within `delta` of a function on [low, high] with second derivative at most `curvature`.
 
-    f(x_0) + sum over j of (slope_j - slope_(j-1)) relu(x - x_j): one unit per piece, so width C / delta^(1/2).
+    It has one unit per piece, so width C / delta^(1/2).
     """
     knots = np.linspace(low, high, pieces_needed(curvature, low, high, delta) + 1)
     values = np.array([float(function(float(knot))) for knot in knots])
@@ -110,7 +99,10 @@ def interpolation_net(
 
 
 def through_net(knots: Float[np.ndarray, " knots"], values: Float[np.ndarray, " knots"]) -> ReluNet:
-    """The two-layer net that interpolates `values` at increasing `knots` linearly: one unit per piece."""
+    """The two-layer net that interpolates `values` at increasing `knots` linearly:
+
+    f(x_0) + sum over j of (slope_j - slope_(j-1)) relu(x - x_j).
+    """
     slopes = np.diff(values) / np.diff(knots)
     changes = np.diff(slopes, prepend=0.0)
     return ReluNet((AffineMap(np.ones((len(slopes), 1)), -knots[:-1]), AffineMap(changes[None, :], values[:1])))
@@ -118,8 +110,7 @@ def through_net(knots: Float[np.ndarray, " knots"], values: Float[np.ndarray, " 
 
 def ridges_net(directions: Float[np.ndarray, "ridges dim"], profiles: Sequence[ReluNet]) -> ReluNet:
     """x -> sum over k of profile_k(a_k . x), with the depth of the profiles."""
-    inwards = affine(directions, np.zeros(len(directions)))
-    return compose(inwards, beside(profiles), affine(np.ones((1, len(profiles))), np.zeros(1)))
+    return compose(affine(directions), in_parallel(profiles), affine(np.ones((1, len(profiles)))))
 
 
 def max_net(count: int, eps: float) -> ReluNet:
@@ -135,11 +126,12 @@ def max_net(count: int, eps: float) -> ReluNet:
     steps = math.ceil(1 / eps)
     levels = np.arange(steps) / steps
     sums = np.kron(np.eye(steps), np.ones((1, count)))
+    signs = np.repeat([1.0, -1.0], steps)
     return ReluNet(
         (
             AffineMap(np.tile(np.eye(count), (steps, 1)), -np.repeat(levels, count)),
-            AffineMap(np.concatenate([sums, sums]), np.concatenate([np.zeros(steps), np.full(steps, -1 / steps)])),
-            AffineMap(np.concatenate([np.ones(steps), -np.ones(steps)])[None, :], np.zeros(1)),
+            AffineMap(np.concatenate([sums, sums]), np.where(signs > 0, 0.0, -1 / steps)),
+            AffineMap(signs[None, :], np.zeros(1)),
         )
     )
 
@@ -148,152 +140,3 @@ def min_net(count: int, eps: float) -> ReluNet:
     """A three-layer net within `eps` of the minimum: 1 - max(1 - x)."""
     turned = affine(-np.eye(count), np.ones(count))
     return compose(turned, max_net(count, eps), affine(-np.ones((1, 1)), np.ones(1)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Nets:
-    """The nets of a construction and its sharpness, before its heads are arranged.
-
-    `encoder` maps a token to (Psi_1, .., Psi_D), `readout` maps D minima to the answer; its first layer is scaled, so
-    that GELU in place of ReLU costs no more than its share of eps. `promised` bounds the error of every arrangement
-    whose heads read each minimum over S_i of Psi_i within `bounds.head_error`.
-    """
-
-    encoder: ReluNet
-    readout: ReluNet
-    beta: float
-    delta: float
-    promised: float
-    proved: bool
-
-
-PROBES = 1001
-"""Points at which the slope and curvature that a ridge states are tested: so many equally spaced and as many random
-ones, since a wave may vanish at all of the first. Steps of no power of two: on dyadic points a polynomial in float64
-has values that look like float32."""
-COARSE = 20
-"""Of values in float32 only every 20th is used: their second differences over short steps are rounding."""
-SLACK = 1e-6
-"""Relative excess of a difference over a stated bound that is not refused: constants may have been rounded."""
-
-
-@dataclass(frozen=True)
-class Ridge:
-    """g(a . x) with |g'| <= slope and |g''| <= curvature wherever it is used.
-
-    Both bounds are taken from whoever states them; a net of the ridge is refused where its values contradict them.
-    """
-
-    direction: tuple[float, ...]
-    function: Callable[[float], float]
-    slope: float
-    curvature: float
-
-    def range(self, low: float, high: float) -> tuple[float, float]:
-        """The minimum and maximum of a . x for x in [low, high]^d."""
-        ends = [(min(a * low, a * high), max(a * low, a * high)) for a in self.direction]
-        return sum(smallest for smallest, _ in ends), sum(largest for _, largest in ends)
-
-    def check(self, low: float, high: float) -> None:
-        """Raise `InputError` where values of g on [low, high] are steeper or more curved than stated.
-
-        Every first (second) divided difference is a value of g' (g'') in between, so one that exceeds the stated bound
-        by more than rounding refutes it. Differences that do not exceed it are no proof.
-        """
-        drawn = named_generator(0, "probes of a ridge").uniform(low, high, PROBES)
-        for points in (np.linspace(low, high, PROBES), np.sort(drawn)):
-            with jax.enable_x64(True):
-                values = np.array([float(self.function(float(point))) for point in points])
-            if high == low or not np.isfinite(values).all():
-                return  # `interpolation_net` refuses these
-            self._check_at(points, values)
-
-    def _check_at(self, points: Float[np.ndarray, " points"], values: Float[np.ndarray, " points"]) -> None:
-        """`check` at these increasing points, with the values that g has there."""
-        low, high = points[0], points[-1]
-        single = np.array_equal(values, values.astype(np.float32))
-        stride = COARSE if single else 1
-        points, values = points[::stride], values[::stride]
-        rounding = 4 * float(np.finfo(np.float32 if single else float).eps) * max(1.0, float(np.abs(values).max()))
-        steps = np.maximum(np.diff(points), np.finfo(float).tiny)
-        slopes, unsure = np.diff(values) / steps, rounding / steps
-        between = (steps[1:] + steps[:-1]) / 2
-        bends = np.diff(slopes) / between, (unsure[1:] + unsure[:-1]) / between
-        for name, stated, (differences, off) in (
-            ("slope", self.slope, (slopes, unsure)),
-            ("curvature", self.curvature, bends),
-        ):
-            above = np.abs(differences) - off
-            if np.max(above) > stated * (1 + SLACK):
-                seen = float(np.abs(differences)[np.argmax(above)])
-                raise InputError(
-                    f"the ridge along {self.direction} has a {name} of at least {seen:.4g} on [{low:.4g}, {high:.4g}], "
-                    f"it states at most {stated:.4g}.",
-                    what=name,
-                    given=stated,
-                    needed=f"at least {seen:.4g}",
-                )
-
-
-@dataclass(frozen=True)
-class RidgeSum:
-    """A sum of ridges over one space."""
-
-    ridges: tuple[Ridge, ...]
-
-    def __call__(self, x: Float[np.ndarray, " dim"]) -> float:
-        return sum(float(ridge.function(float(np.dot(ridge.direction, x)))) for ridge in self.ridges)
-
-    @property
-    def steepness(self) -> float:
-        """A bound on |grad|_1: how far the sum moves when every coordinate moves by at most 1."""
-        return sum(ridge.slope * float(np.sum(np.abs(ridge.direction))) for ridge in self.ridges)
-
-    def net(self, *, low: float, high: float, delta: float) -> ReluNet:
-        """A two-layer net within `delta` of it on [low, high]^d, every ridge interpolated within its share of delta.
-
-        Raises `InputError` where a ridge is steeper or more curved there than it states.
-        """
-        share = delta / len(self.ridges)
-        parts = []
-        for ridge in self.ridges:
-            start, stop = ridge.range(low, high)
-            ridge.check(start, stop)
-            parts.append(
-                interpolation_net(ridge.function, curvature=ridge.curvature, low=start, high=stop, delta=share)
-            )
-        return ridges_net(np.array([ridge.direction for ridge in self.ridges], float), parts)
-
-
-def linear(weights: tuple[float, ...], shift: float = 0.0) -> RidgeSum:
-    """w . x + shift: one ridge without curvature."""
-    return RidgeSum((Ridge(weights, lambda s: s + shift, slope=1.0, curvature=0.0),))
-
-
-def known_components(task: Retrieval) -> tuple[RidgeSum, ...] | None:
-    """The components of a preset, where they are ridges inside [0, 1]; None for other tasks."""
-    if isinstance(task.features, ScalarEnds):
-        return linear((-1.0,), 1.0), linear((1.0,))
-    if isinstance(task.features, Basins):
-        return tuple(_bowl(centre) for centre in np.asarray(task.features.centres, float))
-    return None
-
-
-def known_outer(task: Retrieval) -> RidgeSum | None:
-    """The outer map where it is the plain sum or that of `max_plus_min`; None otherwise."""
-    if task.outer is jnp.sum:
-        return linear((1.0,) * len(task.position_sets))
-    if task.outer is largest_plus_smallest:
-        return linear((-1.0, 1.0), 1.0)
-    return None
-
-
-def _bowl(centre: Float[np.ndarray, " dim"]) -> RidgeSum:
-    """|x - c|^2 / d on the cube: a parabola along every axis."""
-    dim = len(centre)
-
-    def along(axis: int) -> Ridge:
-        middle, direction = float(centre[axis]), tuple(float(k == axis) for k in range(dim))
-        return Ridge(direction, lambda s: (s - middle) ** 2 / dim, slope=2 / dim, curvature=2 / dim)
-
-    return RidgeSum(tuple(along(axis) for axis in range(dim)))

@@ -16,7 +16,7 @@ Source: Yu et al. (arXiv 2510.06662), Theorem 2(3), Lemmas 8 and 9.
 import functools
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Unpack
 
 import equinox as eqx
 import jax
@@ -29,9 +29,9 @@ from ...models.class_token import Attention, Linear
 from ...tasks import Retrieval
 from ..bounds import max_net_widths
 from ..doors import require_below_one
-from .parts import parts_of
+from .parts import GivenParts, parts_of
 from .registers import linear_layers
-from .relu_nets import AffineMap, ReluNet, RidgeSum, affine, beside, compose, min_net
+from .relu_nets import AffineMap, ReluNet, affine, compose, in_parallel, min_net
 
 MAX_PARAMETERS = 20_000_000
 """160 MB in float64."""
@@ -75,10 +75,10 @@ class WideConstruction:
         """The head, and a readout of five layers from its output (x(1), .., x(T)) / T to the prediction."""
         task, sets = self.task, self.task.position_sets
         wanted = np.concatenate([np.eye(task.length)[list(places)] for places in sets])
-        tokens = affine(np.kron(wanted, task.length * np.eye(task.dim)), np.zeros(len(wanted) * task.dim))
+        tokens = affine(np.kron(wanted, task.length * np.eye(task.dim)))
         components = [net for places, net in zip(sets, self.components, strict=True) for _ in places]
         minima = [min_net(len(places), self.resolution) for places in sets]
-        readout = compose(tokens, beside(components), beside(minima), self.outer)
+        readout = compose(tokens, in_parallel(components), in_parallel(minima), self.outer)
         return WideHead(_averaging_head(task), linear_layers(readout))
 
     @property
@@ -106,15 +106,13 @@ class WideConstruction:
         return 5 * inputs + widths[0] * self.task.dim + minima + widths[2] * widths[3] + widths[3] + sum(widths) + 1
 
 
-def construct_wide(
-    task: Retrieval, eps: float, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
-) -> WideConstruction:
+def construct_wide(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> WideConstruction:
     """A model of one wide head whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
     `components` and `outer` are as in `construct`: those neither given nor known of a preset are fitted. Raises
     `InputError` as `construct` does, and where the model would have more than `MAX_PARAMETERS` parameters.
     """
-    plan = _plan(task, eps, components, outer)
+    plan = _plan(task, eps, given)
     require(
         plan.parameters <= MAX_PARAMETERS,
         f"{task.name}: one wide head within eps = {eps:g} has {plan.parameters:,} weights and biases, more than "
@@ -123,31 +121,22 @@ def construct_wide(
     return plan
 
 
-def wide_size(
-    task: Retrieval,
-    eps: float,
-    *,
-    components: tuple[RidgeSum, ...] | None = None,
-    outer: RidgeSum | None = None,
-    zeros: bool = True,
-) -> int:
+def wide_size(task: Retrieval, eps: float, *, zeros: bool = True, **given: Unpack[GivenParts]) -> int:
     """M of `construct_wide`, counted without building it; without `zeros`, only weights that may differ from zero."""
-    plan = _plan(task, eps, components, outer)
+    plan = _plan(task, eps, given)
     return plan.parameters if zeros else plan.connections
 
 
-def _plan(
-    task: Retrieval, eps: float, components: tuple[RidgeSum, ...] | None, outer: RidgeSum | None
-) -> WideConstruction:
+def _plan(task: Retrieval, eps: float, given: GivenParts) -> WideConstruction:
     """Half of eps for the minima, which cost most, a quarter for the components, the rest for the outer map."""
     require_below_one(eps=eps)
-    parts = parts_of(task, components=components, outer=outer)
+    parts = parts_of(task, **given)
     slope = max(parts.outer.steepness, 1e-12)
     delta, resolution = min(eps / (4 * slope), MAX_DELTA), min(eps / (2 * slope), MAX_DELTA)
     return WideConstruction(
         task=task,
-        components=tuple(part.net(low=0.0, high=1.0, delta=delta) for part in parts.components),
-        outer=parts.outer.net(low=0.0, high=1.0, delta=OUTER_SHARE * eps),
+        components=tuple(part.net(delta=delta) for part in parts.components),
+        outer=parts.outer.net(delta=OUTER_SHARE * eps),
         delta=delta,
         resolution=resolution,
         promised=slope * (delta + resolution) + OUTER_SHARE * eps,

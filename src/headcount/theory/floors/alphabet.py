@@ -80,16 +80,8 @@ def set_targets(values: Float[np.ndarray, "D symbols"]) -> Float[np.ndarray, " s
 def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: int) -> AlphabetFloor:
     """The least NMSE of any hard heads on the sum of maxima of `values`, for sequences of uniform symbols.
 
-    Args:
-        values: a_i(symbol), one row per maximum.
-        heads: Hard heads, each a total order of the symbols.
-        length: Tokens per sequence.
-
-    Returns:
-        An `AlphabetFloor`: the least error and orders that attain it.
-
-    Raises:
-        InputError: A size is out of range, or there are too many orders to enumerate.
+    `values` are a_i(symbol), one row per maximum; a head is a total order of the symbols. Raises `InputError` where a
+    size is out of range, or there are too many orders to enumerate.
 
     Example:
         >>> import numpy as np

@@ -1,24 +1,14 @@
 """Theorem 2(2) with constants: the error of every model of s < D heads with bounded values and bounded readout slope.
 
 A model is any encoder, s heads with any scores, head outputs that are weighted means of values |v| <= V of n numbers,
-and any readout with |F(o) - F(o')| <= K |o - o'| on the n s numbers of all heads.
+and any readout with |F(o) - F(o')| <= K |o - o'| on the n s numbers of all heads. Of the task only one thing is asked:
+with r > 0 the sets {f_i < z_i* + r} are pairwise disjoint. The proof is in docs/floors.md. Its sizes are
 
-    disjoint    r > 0 is such that the sets {f_i < z_i* + r} are pairwise disjoint. Every f_i is continuous on a
-                connected domain, so it takes all values in [z_i*, z_i* + r]: choose Q grid points per component,
-                equally far apart in f_i. Nothing else is asked of f_i: no slope, no Hessian.
-    fixed       for each head in turn the grid point, of any component, and the unused place with its highest score;
-                s points meet at most s of the D sets, so one component i is met by none. The x^(k) of the others take
-                D - 1 places. Scaled so that the weight of its fixed point is 1, a head weighs no free token more than
-                1 and has a denominator of at least 1.
-    choices     t free places of S_i each hold a grid point. Without positions, models see multisets: C(t + Q - 1, t).
-                With positions every place has its own Q / t of the points: (Q / t)^t.
-    pigeonhole  a head's moments, sum of w and sum of w v over free places, lie in [0, t] x [-V t, V t]^n. With every
-                side cut into k parts there are k^m cells, m = (n + 1) s; more choices than cells put two into one.
-    cancelled   grid points that both chose are replaced by the filler, the top grid point, in both: differences of
-                moments stay. What remains is disjoint, so the two minima of f_i differ by r / (Q - 1) or more, and all
-                other minima are z_k* in both.
-    distance    |o - o'| <= |dB| + |o'| |dA| per head, as denominators are at least 1:
-                sqrt(n) (2 V t / k + V t / k), and sqrt(n s) 3 V t / k for all heads
+    Q           points per component, equally far apart in f_i on [z_i*, z_i* + r]
+    t <= T0     free places of S_i; T0 = |S_i| - s - D + 1 are not taken by fixed tokens
+    choices     C(t + Q - 1, t) multisets without positions; with them (Q / t)^t, as every place has its own points
+    k           parts of every side of the box of the m = (n + 1) s moments: k^m cells, fewer than choices
+    distance    sqrt(n s) 3 V t / k: two choices in one cell have outputs no farther apart
     floor       (gap - K distance) / 2, gap = rise / (Q - 1), where rise / r is the least slope of the target in z_i
 
 The best Q and t are chosen by the function. V and K enter as V K alone, as they must: values times c and a readout of
@@ -40,8 +30,6 @@ from ...errors import require
 from ..bounds import Bound, Condition
 from ..doors import require_below_one, require_counts, require_positive
 
-SOURCE = "Theorem 2(2), arXiv 2510.06662, with constants of ours"
-FEWER = "it is about fewer heads than D, at any length and slope"
 MAX_LENGTH = 2**40
 """Lengths above are not searched for the least one at which the floor is above eps."""
 _POINTS = np.unique(np.round(np.concatenate([np.arange(2, 128), np.geomspace(128, 1e9, 200)])))
@@ -118,7 +106,7 @@ class PromisedPair(NamedTuple):
 
 
 def promised_distance(setting: BoundedClass, free: float, log_choices: float) -> float:
-    """How near the heads' outputs of two among exp(log_choices) choices on `free` places are at most."""
+    """Upper bound on the distance of the heads' outputs for two of exp(log_choices) choices on `free` places."""
     return float(_distance(setting, np.array([float(free)]), np.array([log_choices]))[0])
 
 
@@ -132,13 +120,7 @@ def promised_pair(setting: BoundedClass) -> PromisedPair:
 
 
 def class_floor(setting: BoundedClass) -> Bound:
-    """The error that every model of the class has on some sequence, at least.
-
-    Args:
-        setting: The class of models and the task.
-
-    Returns:
-        A `Bound`; its value is None where it says nothing.
+    """The error that every model of the class has on some sequence, at least; its value is None where it says nothing.
 
     Example:
         >>> from headcount.theory import BoundedClass, class_floor
@@ -150,21 +132,12 @@ def class_floor(setting: BoundedClass) -> Bound:
     if setting.free_places:
         pair = promised_pair(setting)
         floor = (pair.gap - setting.slope * pair.distance) / 2
-    few = setting.heads < setting.intrinsic_dim
-    speaks = few and floor > 0
+    speaks = setting.heads < setting.intrinsic_dim and floor > 0
     heads = "1 head" if setting.heads == 1 else f"{setting.heads} heads"
     claim = f"every model of {heads} of {setting.head_dim} numbers errs by at least this on some sequence"
     if speaks:
         claim += f": two of 10^{pair.decades:.3g} choices are {pair.distance:.2g} apart, their targets {pair.gap:.3g}"
-    return Bound(
-        name="bounded heads: least error",
-        value=floor if speaks else None,
-        claim=claim,
-        source=SOURCE,
-        conditions=setting.conditions,
-        kind="repaired",
-        why="" if speaks else _why_silent(setting),
-    )
+    return _bound(setting, "least error", floor if speaks else None, claim, "" if speaks else _why_silent(setting))
 
 
 def slope_needed(setting: BoundedClass, eps: float) -> float:
@@ -204,33 +177,31 @@ def least_length(setting: BoundedClass, eps: float) -> int | None:
 def slope_bound(setting: BoundedClass, eps: float) -> Bound:
     """`slope_needed` as a bound."""
     decades = slope_needed(setting, eps)
-    speaks = math.isfinite(decades)
-    few = setting.heads < setting.intrinsic_dim
-    why = f"eps must be below {setting.rise / 2:g}, half of the rise" if few else FEWER
-    return Bound(
-        name="bounded heads: decades of slope needed",
-        value=decades if speaks else None,
-        claim=f"with a readout slope below 10^this every model errs by more than eps = {eps:g} on some sequence",
-        source=SOURCE,
-        conditions=setting.conditions,
-        kind="repaired",
-        why="" if speaks else f"says nothing: {why}",
-    )
+    claim = f"with a readout slope below 10^this every model errs by more than eps = {eps:g} on some sequence"
+    why = f"says nothing: eps must be below {setting.rise / 2:g}, half of the rise"
+    return _bound(setting, "decades of slope needed", decades if math.isfinite(decades) else None, claim, why)
 
 
 def length_bound(setting: BoundedClass, eps: float) -> Bound:
     """`least_length` as a bound."""
     length = least_length(setting, eps)
-    few = setting.heads < setting.intrinsic_dim
-    why = f"no length up to 2^40 puts the floor above eps = {eps:g}" if few else FEWER
+    claim = f"from this length on every model errs by more than eps = {eps:g} on some sequence"
+    why = f"says nothing: no length up to 2^40 puts the floor above eps = {eps:g}"
+    return _bound(setting, "least length", None if length is None else float(length), claim, why)
+
+
+def _bound(setting: BoundedClass, name: str, value: float | None, claim: str, why: str) -> Bound:
+    """One bound of the class; `why` says why it is silent, where it is and there are fewer heads than D."""
+    if setting.heads >= setting.intrinsic_dim:
+        why = "says nothing: it is about fewer heads than D, at any length and slope"
     return Bound(
-        name="bounded heads: least length",
-        value=None if length is None else float(length),
-        claim=f"from this length on every model errs by more than eps = {eps:g} on some sequence",
-        source=SOURCE,
+        name=f"bounded heads: {name}",
+        value=value,
+        claim=claim,
+        source="Theorem 2(2), arXiv 2510.06662, with constants of ours",
         conditions=setting.conditions,
         kind="repaired",
-        why="" if length is not None else f"says nothing: {why}",
+        why="" if value is not None else why,
     )
 
 
@@ -239,8 +210,6 @@ def _min_length(setting: BoundedClass) -> int:
 
 
 def _why_silent(setting: BoundedClass) -> str:
-    if setting.heads >= setting.intrinsic_dim:
-        return f"says nothing: {FEWER}"
     length = least_length(setting, 1e-9)
     if length is None:
         return "says nothing at any length: the slope is too large for these points"

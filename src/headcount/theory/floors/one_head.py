@@ -1,4 +1,4 @@
-"""The upper bound beside Theorem 2(2): one head of D numbers answers every D-retrieval, with a steep readout.
+"""The upper bound to Theorem 2(2): one head of D numbers answers every D-retrieval, with a steep readout.
 
 All scores are equal, so the head averages. Its D values and the readout are
 
@@ -8,12 +8,23 @@ All scores are equal, so the head averages. Its D values and the readout are
 
 The largest term of a mean of N terms is at least the mean and at most N times it, so |z^_i - z_i| <= log|S_i| / (2 b)
 for every sequence, and the answer is within L0 log(T) / (2 b), L0 = sup |grad F0|_1 on [low, high]^D. The readout has
-the slope L0 (T / |S_i|) exp(b (high - low)) / b at most: exponential in 1 / eps. For T below about 1 / eps the slope of
-a head that counts (`counting`) is less. With bounded slope Theorem 2(2) forbids both (`bounded`). Adding heads is not
-the only way out; slope, which is precision, is the other.
+the slope L0 (T / |S_i|) exp(b (high - low)) / b at most: exponential in 1 / eps. For T below about 1 / eps a head that
+counts cells has a slope of about (1 / eps)^T, which is less:
+
+    K <= L0 span T p^T,    p the least prime from L0 span / (2 eps) on
+
+It rounds f_i to the middle of one of p cells, and averages whole numbers a_c / p^T whose sums tell all multisets of T
+cells apart (Bose and Chowla, 1962; docs/floors.md has the proof).
+
+With bounded slope Theorem 2(2) forbids both (`bounded`). Adding heads is not the only way out; slope, which is
+precision, is the other.
 """
 
+import dataclasses
+import itertools
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import equinox as eqx
 import jax
@@ -24,13 +35,15 @@ from ..._shapes import Target, Tokens
 from ...errors import InputError, require
 from ...tasks import Retrieval
 from ..bounds import Bound, Condition
-from ..constructions.relu_nets import known_outer
+from ..constructions.parts import known_outer
 from ..doors import require_below_one, require_counts, require_positive
-from .counting import counting_error, counting_slope
+from .bounded import BoundedClass, slope_needed
 
 MAX_SHARPNESS = 700.0
 """b (high - low) above which exp(-b (f_i - low)) is not a normal number in float64."""
 ROUNDING = 1e-12
+MAX_EXACT = 1e9
+"""Cells above are not searched for the least prime: there is one below twice their number."""
 SOURCE = "ours: the better of a mean of exponentials with a logarithmic readout, and of counts of cells (Bose, Chowla)"
 
 
@@ -51,7 +64,7 @@ class OneHead(eqx.Module):
         return len(self.task.position_sets)
 
     def output(self, tokens: Tokens) -> Float[Array, " D"]:
-        """What the head returns: a mean over all tokens with equal weights."""
+        """Output of the head: a mean over all tokens with equal weights."""
         values = jnp.exp(-self.sharpness * (jax.vmap(self.task.features)(tokens) - self.low))
         return jnp.mean(jnp.where(self.task.mask, values, 0.0), axis=0)
 
@@ -84,12 +97,8 @@ def one_head_error(length: int, decades: float, *, outer_slope: float, span: flo
 def one_head_slope(length: int, eps: float, *, outer_slope: float, span: float = 1.0, share: float = 1.0) -> float:
     """log10 of the slope with which one head of D numbers answers within `eps`.
 
-    Args:
-        length: T.
-        eps: The largest error allowed.
-        outer_slope: L0, sup |grad F0|_1.
-        span: Length of the interval that f_i maps into.
-        share: Share of the places that the smallest S_i has.
+    `outer_slope` is L0, sup |grad F0|_1, `span` the length of the interval that f_i maps into, and `share` the share of
+    the places that the smallest S_i has.
 
     Example:
         >>> from headcount.theory import one_head_slope
@@ -107,20 +116,10 @@ def one_head_answer(
 ) -> OneHead:
     """One head of D numbers that answers a retrieval within `eps`, everywhere.
 
-    Args:
-        task: A retrieval whose components take values in [low, high], as on the cube.
-        eps: The largest error allowed.
-        outer_slope: L0 = sup |grad F0|_1 on [low, high]^D. May be left out where the outer map is known: a sum, or that
-            of max-plus-min.
-        low: Least value of a component.
-        high: Largest value of a component.
-
-    Returns:
-        A `OneHead`: call it with tokens; `.promised` bounds its error and `.decades` the slope of its readout.
-
-    Raises:
-        InputError: `eps` is out of range, or needs exponentials below what float64 can hold; or the outer map is not
-            known and `outer_slope` is missing.
+    The components of the task take values in [low, high], as on the cube. `outer_slope`, L0 = sup |grad F0|_1 on
+    [low, high]^D, may be left out where the outer map is known: a sum, or that of max-plus-min. Call the result with
+    tokens; `.promised` bounds its error and `.decades` the slope of its readout. Raises `InputError` where `eps` needs
+    exponentials below what float64 can hold, or `outer_slope` is missing.
 
     Example:
         >>> import headcount as hc
@@ -152,6 +151,33 @@ def one_head_answer(
         promised=slope * math.log(largest) / (2 * sharpness) + ROUNDING,
         decades=_decades(sharpness, slope, high - low) - math.log10(share),
     )
+
+
+def counting_slope(length: int, eps: float, *, outer_slope: float, span: float = 1.0) -> float:
+    """log10 of the slope with which one head of D numbers that counts cells answers within `eps`.
+
+    Example:
+        >>> from headcount.theory import counting_slope, one_head_slope
+        >>> [round(slope(4, 0.01, outer_slope=2.0)) for slope in (counting_slope, one_head_slope)]
+        [9, 58]
+    """
+    require_counts(length=length)
+    require_below_one(eps=eps)
+    require_positive(outer_slope=outer_slope, span=span)
+    cells = outer_slope * span / (2 * eps)
+    prime = _least_prime(max(2, math.ceil(cells))) if cells <= MAX_EXACT else 2 * cells
+    return math.log10(outer_slope * span * length) + length * math.log10(prime)
+
+
+def counting_error(length: int, decades: float, *, outer_slope: float, span: float = 1.0) -> float:
+    """The error that one head that counts cells promises with a readout of slope 10^decades; infinite for none."""
+    largest = 10 ** min(math.log10(MAX_EXACT), (decades - math.log10(outer_slope * span * length)) / length)
+    if largest < 2:
+        return math.inf
+    # Rounding must not give a prime that the slope does not allow.
+    numbers = range(math.floor(largest * (1 - 1e-12)), 1, -1)
+    prime = next((number for number in numbers if _is_prime(number)), None)
+    return math.inf if prime is None else outer_slope * span / (2 * prime)
 
 
 def least_slope(length: int, eps: float, *, outer_slope: float, share: float = 1.0, values: float = 1.0) -> float:
@@ -194,6 +220,54 @@ def one_head_bounds(
     return enough, promised
 
 
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """log10 of two slopes at one length and error. Between them nothing is proved.
+
+    Every model of s heads with the setting's largest value and a slope below `fails_below` errs by more than eps on
+    some sequence; with `enough_from`, the lesser slope of two constructions, there is one head of D numbers that never
+    does.
+    """
+
+    length: int
+    eps: float
+    fails_below: float
+    enough_from: float
+
+
+def phase_diagram(
+    setting: BoundedClass, lengths: Iterable[int], errors: Iterable[float], *, outer_slope: float
+) -> list[Phase]:
+    """The two slopes at every error and length, in that order.
+
+    The length and slope of `setting` are not used; `outer_slope` is L0, sup |grad F0|_1, of the one head's readout.
+
+    Example:
+        >>> from headcount.theory import BoundedClass, phase_diagram
+        >>> one = BoundedClass(heads=1, intrinsic_dim=2, length=128)
+        >>> (phase,) = phase_diagram(one, [128], [0.01], outer_slope=2.0)
+        >>> 3 < phase.fails_below < phase.enough_from < 210
+        True
+    """
+    require(
+        setting.head_dim >= setting.intrinsic_dim,
+        what="head_dim",
+        given=setting.head_dim,
+        needed=f"at least intrinsic_dim, {setting.intrinsic_dim}: one head answers with D numbers",
+    )
+    lengths = list(lengths)
+    return [
+        Phase(
+            length=length,
+            eps=eps,
+            fails_below=slope_needed(dataclasses.replace(setting, length=length), eps),
+            enough_from=least_slope(length, eps, outer_slope=outer_slope, share=setting.share, values=setting.values),
+        )
+        for eps in errors
+        for length in lengths
+    ]
+
+
 def _outer_slope(task: Retrieval) -> float:
     outer = known_outer(task)
     if outer is None:
@@ -213,3 +287,12 @@ def _sharpness(length: int, eps: float, outer_slope: float, span: float) -> floa
 
 def _decades(sharpness: float, outer_slope: float, span: float) -> float:
     return (sharpness * span + math.log(outer_slope / sharpness)) / math.log(10)
+
+
+def _least_prime(least: int) -> int:
+    """The least prime from `least` on."""
+    return next(number for number in itertools.count(least) if _is_prime(number))
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % divisor for divisor in range(2, math.isqrt(number) + 1))

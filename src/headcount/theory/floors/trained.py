@@ -1,4 +1,4 @@
-"""What a trained model does on an alphabet, exactly: every multiset with its probability, nothing sampled."""
+"""Exact errors of a trained model on an alphabet: every multiset with its probability, nothing sampled."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from ..._precision import in_double
 from ...errors import require
 from ...models import ClassTokenTransformer
 from ...tasks import AlphabetMaxima
-from ..collisions.heads import coordinates_read, fold
+from ..collisions.heads import coordinates_read, fold_heads
 from ..collisions.observables import check_fit
 from .alphabet import Order, alphabet_floor, error_of_orders
 
@@ -42,16 +42,9 @@ class AlphabetErrors:
 def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> AlphabetErrors:
     """The exact errors of a model on an alphabet task, soft and hard.
 
-    Args:
-        model: A class-token transformer of one layer without positions, in the task's units.
-        task: The alphabet task.
-
-    Returns:
-        Its error as trained, the error of its heads' orders with the best readout, and the floor of any hard heads.
-
-    Raises:
-        InputError: The model has positions or several layers, reads otherwise than by soft attention of heads with
-            their own keys, or the sequences are too many.
+    The model has one layer without positions, and answers in the task's units. Raises `InputError` where it has
+    positions or several layers, reads otherwise than by soft attention of heads with their own keys, or the sequences
+    are too many.
 
     Example:
         >>> import headcount as hc
@@ -76,7 +69,7 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
     )
     values = np.asarray(task.values, float)
     with jax.enable_x64(True):
-        folded = fold(model, coordinates_read([model]), task.length)[0]
+        folded = fold_heads(model, coordinates_read([model]), task.length)[0]
         scores = np.asarray(jax.vmap(lambda token: folded.scores(token, 0))(jnp.eye(task.dim)))
         symbols = np.array(list(itertools.combinations_with_replacement(range(task.dim), task.length)))
         answers = np.asarray(jax.jit(jax.vmap(in_double(model)))(jnp.eye(task.dim)[symbols]))[:, 0]

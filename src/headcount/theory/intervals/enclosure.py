@@ -6,7 +6,7 @@ raises `EnclosureError`, which names it.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ CARRYING = ("broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "c
 """Operations that may pass on a NaN that is never selected, as in the variance of an empty array."""
 MOVING = ("copy", "copy_p", "gather", "dynamic_slice", "pad", "rev", "tile")
 """Operations that only move entries."""
+Value = TypeVar("Value")
 
 
 def enclose(function: Callable[..., Any], *boxes: Box) -> Box:
@@ -37,7 +38,7 @@ def enclose(function: Callable[..., Any], *boxes: Box) -> Box:
     shapes = [jax.ShapeDtypeStruct(box.shape, jnp.float64) for box in boxes]
     closed = jax.make_jaxpr(function)(*shapes)
     with np.errstate(invalid="ignore", over="ignore"):
-        (result,) = _evaluate(closed.jaxpr, [constant(value) for value in closed.consts], list(boxes))
+        (result,) = run_program(closed, list(boxes), constant, _enclosed_step)
     return _checked(result)
 
 
@@ -51,25 +52,41 @@ def constant(value: Any) -> Box:
     return point(array)
 
 
-def _evaluate(jaxpr: Jaxpr, constants: list[Box], arguments: list[Box]) -> list[Box]:
-    known: dict[Any, Box] = dict(zip(jaxpr.constvars, constants, strict=True))
-    known.update(zip(jaxpr.invars, arguments, strict=True))
+def run_program(
+    program: ClosedJaxpr | Jaxpr,
+    arguments: list[Value],
+    lifted: Callable[[Any], Value],
+    step: Callable[[Any, list[Value]], list[Value]],
+) -> list[Value]:
+    """Run a program of JAX on values of another kind: `lifted` makes one of a known array, `step` those of an equation.
 
-    def read(variable: Any) -> Box:
-        return constant(variable.val) if isinstance(variable, Literal) else known[variable]
+    Operations that only call a function are run inside.
+    """
+    jaxpr, constants = (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, [])
+    values = [*map(lifted, constants), *arguments]
+    known: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
+
+    def read(variable: Any) -> Value:
+        return lifted(variable.val) if isinstance(variable, Literal) else known[variable]
 
     for equation in needed(jaxpr):
         inputs = [read(variable) for variable in equation.invars]
-        name = equation.primitive.name
-        try:
-            if name not in (*INNER, *CARRYING):
-                inputs = [_checked(x) for x in inputs]
-            outputs = apply_rule(name, inputs, equation.params, equation)
-        except EnclosureError as error:
-            error.operation = error.operation or name
-            raise
+        if equation.primitive.name in INNER:
+            inner = next(value for value in equation.params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
+            outputs = run_program(inner, inputs, lifted, step)
+        else:
+            outputs = step(equation, inputs)
         known.update(zip(equation.outvars, outputs, strict=True))
     return [read(variable) for variable in jaxpr.outvars]
+
+
+def _enclosed_step(equation: Any, inputs: list[Box]) -> list[Box]:
+    name = equation.primitive.name
+    try:
+        return apply_rule(equation, inputs if name in CARRYING else [_checked(x) for x in inputs])
+    except EnclosureError as error:
+        error.operation = error.operation or name
+        raise
 
 
 def _checked(x: Box) -> Box:
@@ -93,12 +110,9 @@ def needed(jaxpr: Jaxpr) -> list[Any]:
     return kept[::-1]
 
 
-def apply_rule(name: str, inputs: list[Box], params: dict[str, Any], equation: Any) -> list[Box]:
+def apply_rule(equation: Any, inputs: list[Box]) -> list[Box]:
     """The results of one operation on intervals; raises `EnclosureError` where it has no rule."""
-    if name in INNER:
-        inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
-        consts = [constant(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
-        return _evaluate(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
+    name = equation.primitive.name
     known = bool(inputs) and all(_is_integer(x) and np.array_equal(x.low, x.high) for x in inputs)
     if known and not any(jnp.issubdtype(variable.aval.dtype, jnp.floating) for variable in equation.outvars):
         # Integers and truth values that do not depend on the input are computed by JAX itself.
@@ -111,7 +125,7 @@ def apply_rule(name: str, inputs: list[Box], params: dict[str, Any], equation: A
         return _at_both_ends(equation, inputs)
     if name not in RULES:
         raise EnclosureError(f'no rule encloses the operation "{name}".')
-    result = RULES[name](*inputs, **params)
+    result = RULES[name](*inputs, **equation.params)
     return result if isinstance(result, list) else [result]
 
 

@@ -22,14 +22,16 @@ from jaxtyping import Bool, Float
 from ...errors import InputError, require, require_count
 from ...tasks import AbstractTask, GeneratedTask, Retrieval
 from ..intervals import Box, EnclosureError, ball, enclose
-from .gradients import answers_of, require_gradient
 from .pieces import decided_on
-from .search import Found, most_tokens
+from .search import Found, answers_of, most_tokens, require_gradient
 
 RELATIVE = 1e-6
 """A token counts where its gradient is at least this share of the largest; gradients below are left to no search."""
 RADII = (1e-6, 1e-9, 1e-12)
 """Half widths of the boxes that a certificate is tried on."""
+SAID = ("value", "length", "components", "at_most", "proved", "certified", "exact", "radius", "unproved", "by_length")
+SAID += ("every_token", "grows", "answered_at", "typical", "sentence", "consequence", "not_covered")
+"""The fields and properties of a `Support` that its JSON has, arrays aside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +45,11 @@ class Support:
     components: int | None
     """D of the representation that is given; None where the task is no `Retrieval`."""
     witness: Float[np.ndarray, "length dim"]
-    """The sequence at which so many tokens have a gradient."""
+    """The sequence at which these tokens have a gradient."""
     gradients: Float[np.ndarray, " length"]
     """The largest entry of the gradient at each token of the witness."""
     proved: int
-    """How many of these gradients are proved to be non-zero, on a box around the witness."""
+    """The number of these gradients that are proved to be non-zero, on a box around the witness."""
     radius: float
     """Half the width of that box; 0 where there is none."""
     unproved: str
@@ -96,7 +98,7 @@ class Support:
 
     @property
     def sentence(self) -> str:
-        """What is proved of the value, and after it what a search found."""
+        """What is proved of the value, followed by what a search found."""
         counts = [(length, count) for length, count in sorted(self.by_length.items()) if length != self.length]
         others = ", ".join(f"{count} of {length}" for length, count in counts)
         of = f"{self.value} of {self.length}"
@@ -125,7 +127,7 @@ class Support:
 
     @property
     def consequence(self) -> str:
-        """What the value means for heads; empty where it means nothing of one number of heads."""
+        """The meaning of the value for heads; empty where it has none for one number of heads."""
         if self.every_token or self.grows or self.answered_at != "sequence":
             return ""
         if self.components is not None:
@@ -140,7 +142,7 @@ class Support:
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What the value does not say of this task."""
+        """Limits of what the value says of this task."""
         parts = []
         if self.answered_at == "query":
             parts.append("the last token asks: what it is compared with decides the answer without a gradient")
@@ -158,27 +160,10 @@ class Support:
 
     def as_dict(self) -> dict[str, Any]:
         """The result as JSON."""
-        return {
-            "value": self.value,
-            "length": self.length,
-            "components": self.components,
-            "at_most": self.at_most,
-            "proved": self.proved,
-            "certified": self.certified,
-            "exact": self.exact,
-            "radius": self.radius,
-            "unproved": self.unproved,
-            "by_length": {str(length): count for length, count in sorted(self.by_length.items())},
-            "every_token": self.every_token,
-            "grows": self.grows,
-            "answered_at": self.answered_at,
-            "typical": self.typical,
-            "sentence": self.sentence,
-            "consequence": self.consequence,
-            "not_covered": list(self.not_covered),
-            "witness": self.witness.tolist(),
-            "gradients": self.gradients.tolist(),
-        }
+        said = {name: getattr(self, name) for name in SAID}
+        said["by_length"] = {str(length): count for length, count in sorted(self.by_length.items())}
+        said["not_covered"] = list(self.not_covered)
+        return said | {"witness": self.witness.tolist(), "gradients": self.gradients.tolist()}
 
 
 def support_dim(
@@ -277,7 +262,7 @@ def _by_length(
 
 
 def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, float, str]:
-    """How many gradients at the witness are proved non-zero, on a box of which radius, and why not more.
+    """The number of gradients at the witness that are proved non-zero, the radius of the box, and why not more.
 
     Raises `InputError` where the enclosed gradient is not the one that JAX gave the search.
     """

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jaxtyping import Array
 
 from ..intervals import Box, EnclosureError
-from ..intervals.enclosure import INNER, apply_rule, constant, needed
+from ..intervals.arithmetic import negative
+from ..intervals.enclosure import apply_rule, constant, run_program
 
 EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
@@ -39,9 +39,8 @@ def decided_on(function: Callable[[Array], Array], box: Box) -> Callable[[Array]
     closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct(box.shape, jnp.float64))
 
     def piece(x: Array) -> Array:
-        constants = [_traced(value) for value in closed.consts]
         with np.errstate(invalid="ignore", over="ignore"):
-            (result,) = _replay(closed.jaxpr, constants, [_Traced(box, x)])
+            (result,) = run_program(closed, [_Traced(box, x)], _traced, _step)
         return result.value
 
     return piece
@@ -52,25 +51,8 @@ def _traced(value: Any) -> _Traced:
     return _Traced(interval, interval.low)
 
 
-def _replay(jaxpr: Jaxpr, constants: list[_Traced], arguments: list[_Traced]) -> list[_Traced]:
-    known: dict[Any, _Traced] = dict(zip(jaxpr.constvars, constants, strict=True))
-    known.update(zip(jaxpr.invars, arguments, strict=True))
-
-    def read(variable: Any) -> _Traced:
-        return _traced(variable.val) if isinstance(variable, Literal) else known[variable]
-
-    for equation in needed(jaxpr):
-        outputs = _step(equation, [read(variable) for variable in equation.invars])
-        known.update(zip(equation.outvars, outputs, strict=True))
-    return [read(variable) for variable in jaxpr.outvars]
-
-
 def _step(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     name, params = equation.primitive.name, equation.params
-    if name in INNER:
-        inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
-        consts = [_traced(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
-        return _replay(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
     if name == "stop_gradient":
         return inputs  # the identity: what is enclosed is the derivative of the function, not what JAX makes of it
     if name in ("eq", "ne") and equation.invars[0] is equation.invars[1]:
@@ -80,7 +62,7 @@ def _step(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     if name in EXACT and _exact_sum(name, inputs) is not None:
         return [_traced(_exact_sum(name, inputs))]
     with jax.ensure_compile_time_eval():
-        intervals = apply_rule(name, [each.interval for each in inputs], params, equation)
+        intervals = apply_rule(equation, [each.interval for each in inputs])
     if all(_is_certain(interval) for interval in intervals):
         return [_traced(interval.low) for interval in intervals]
     values = equation.primitive.bind(*(each.value for each in inputs), **params)
@@ -119,10 +101,6 @@ def _lowest(x: Box, name: str) -> np.ndarray:
     return index
 
 
-def _negated(x: Box) -> Box:
-    return Box(-x.high, -x.low)
-
-
 def _picked(x: _Traced, places: np.ndarray) -> _Traced:
     """The entries of a flattened array at these places: as a sum over a constant mask, whose derivative has rules."""
     flat = x.interval.map(np.ravel)
@@ -137,7 +115,7 @@ def _reduced(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     axes = tuple(int(axis) % len(x.interval.shape) for axis in equation.params["axes"])
     kept = [axis for axis in range(len(x.interval.shape)) if axis not in axes]
     turned = x.interval.map(lambda a: _rows(a, kept, axes))
-    index = _lowest(_negated(turned) if "max" in name else turned, name)
+    index = _lowest(negative(turned) if "max" in name else turned, name)
     if name.startswith("arg"):
         return [_traced(index.astype(equation.params["index_dtype"]))]
     ids = _rows(np.arange(x.interval.low.size).reshape(x.interval.shape), kept, axes)

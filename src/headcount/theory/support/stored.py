@@ -1,4 +1,4 @@
-"""How many tokens matter at once, beside an answer: the support dimension of a task, or of data an estimate.
+"""The support dimension next to an answer: that of a task, or an estimate from data.
 
 Stored examples have no gradient; a model trained on them has. With g_t the gradient of its answer with respect to token
 t, the participation number (sum_t g_t^2)^2 / sum_t g_t^4 is k where k gradients are equally large and the others zero.
@@ -52,19 +52,12 @@ class SupportEstimate:
 
 
 def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bool = False) -> SupportEstimate:
-    """How many tokens a trained model reads from at once, from its gradients.
+    """Estimate the number of tokens that a trained model reads from at once, from its gradients.
 
-    Args:
-        model: A trained model, also early in its training, or any JAX function of one sequence.
-        tokens: Examples of shape (examples, length, dim), like those it was trained on; tokens that are all NaN are
-            absent.
-        labels: Whether its outputs are scores of classes, of which only differences matter.
-
-    Returns:
-        The estimate; round it for a number of heads.
-
-    Raises:
-        InputError: The tokens are ids, or not of shape (examples, length, dim), or no gradient is finite.
+    `model` is a trained model, also early in its training, or any JAX function of one sequence; `tokens` are examples
+    of shape (examples, length, dim), like those it was trained on, where tokens that are all NaN are absent; `labels`
+    says that its outputs are scores of classes, of which only differences matter. Round the estimate for a number of
+    heads. Raises `InputError` where tokens are ids or of another shape, or no gradient is finite.
 
     Example:
         >>> import numpy as np
@@ -104,9 +97,9 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
 
 
 def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
-    """The support dimension of a task at one of these lengths, as it is kept beside an experiment.
+    """The support dimension of a task at one of these lengths, as it is kept with an experiment.
 
-    It is beside the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
+    It is not the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
     why it could not be computed.
     """
     if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
@@ -144,7 +137,7 @@ def attach_support(
     task: AbstractTask,
     stop: threading.Event | None = None,
 ) -> None:
-    """Keep an estimate of the support dimension beside an experiment on stored examples, or why there is none.
+    """Keep an estimate of the support dimension with an experiment on stored examples, or why there is none.
 
     It is that of the model whose heads are shown. What is kept of the same model is not computed again, and nothing is
     raised: the answer is there already.
@@ -157,7 +150,7 @@ def attach_support(
         return
     try:
         content = _estimated(store, record, task)
-    except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
+    except Exception as error:  # the answer, which is stored by now, must not be lost with its addition
         content = {"skipped": f"{type(error).__name__}: {error}"}
     store.put(experiment.name, ATTACHMENT, content)
 

@@ -1,0 +1,27 @@
+"""Documents as a terminal prints them."""
+
+import io
+
+from rich.console import Console
+
+from headcount.report.document import Document, Entry, Grid
+from headcount.report.render.terminal import print_closing, print_document
+
+
+def printed(document: Document, *, colour: bool = False, width: int = 160) -> str:
+    """The whole document, on a terminal of this width."""
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=colour, highlight=False)
+    print_document(document, console)
+    print_closing(document, console)
+    return text.getvalue()
+
+
+def error_grids(document: Document) -> list[Grid]:
+    """The grids of errors, one per draw of the data."""
+    return [grid for grid in document.blocks_of(Grid) if grid.errors]
+
+
+def bests(grid: Grid) -> list[list[str]]:
+    """The first words of every entry, but the names of the rows."""
+    return [[each.words for each in row[1:] if isinstance(each, Entry)] for row in grid.rows]
