@@ -63,15 +63,6 @@ class TaskFact:
 
 
 @runtime_checkable
-class FolderCheck(Protocol):
-    """What `verify` says of a folder that a satellite wrote; its text is one sentence."""
-
-    @property
-    def agrees(self) -> bool: ...
-    def as_json(self) -> dict[str, Any]: ...
-
-
-@runtime_checkable
 class LivePage(Protocol):
     """A page that shows a run while it trains."""
 
@@ -121,8 +112,8 @@ class Plugin:
         """Return what a report shows of files that the satellite wrote next to the results."""
         return []
 
-    def check_folder(self, folder: Path) -> FolderCheck | None:
-        """Check a folder that the satellite wrote; None where it wrote none. Raises InputError where it cannot be."""
+    def check_folder(self, folder: Path) -> "Document | None":
+        """Check a folder that the satellite wrote, for `verify`; None where it wrote none. Raises InputError."""
         return None
 
     def executor(self, on: str, *, workers: int | None, backend: str | None) -> "Executor | None":
@@ -181,7 +172,7 @@ def live_page(folder: Path) -> LivePage:
     return next(page for each in plugins() if (page := each.live_page(folder)) is not None)
 
 
-def check_of(folder: Path) -> FolderCheck | None:
+def check_of(folder: Path) -> "Document | None":
     """Return the check of a folder that some satellite wrote; None where none did."""
     return next((check for each in plugins() if (check := each.check_folder(folder)) is not None), None)
 

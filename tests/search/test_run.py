@@ -190,7 +190,7 @@ def test_costs_are_a_range_and_ask_for_nothing(model, effort):
     assert 0 < least.cells <= most.cells
     assert least.model_steps <= most.model_steps
     assert least.seconds <= most.seconds
-    assert (question.cells, question.places, question.whole().places) == ({}, {}, {})
+    assert (question.cells, question.taken, question.whole().places) == ({}, {}, {})
 
 
 def test_an_effort_of_ones_own_has_no_name(tmp_path, trained):

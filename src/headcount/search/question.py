@@ -34,7 +34,6 @@ class Question:
     most: int
     lengths: tuple[int, ...]
     cells: dict[str, Cell] = field(default_factory=dict)
-    places: dict[str, tuple[Value, ...]] = field(default_factory=dict)
     taken: dict[tuple[Value, ...], str] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -134,22 +133,21 @@ class Question:
 
     def _add(self, cell: Cell) -> None:
         self.cells[cell.key] = cell
-        self.places[cell.key] = self._place(cell)
         self.taken[self._place(cell)] = cell.key
 
     def sweep_of(self, cells: Iterable[Cell]) -> Sweep:
         """Return these cells, each once, as part of the experiment."""
         cells = tuple({cell.key: cell for cell in cells}.values())
-        experiment = replace(self.experiment, places={cell.key: self.places[cell.key] for cell in cells})
+        experiment = replace(self.experiment, places={cell.key: self._place(cell) for cell in cells})
         return Sweep(experiment=experiment, tasks=(self.task,), cells=cells)
 
     def blank(self) -> "Question":
         """Return the same question, with nothing asked for yet."""
-        return replace(self, cells={}, places={}, taken={})
+        return replace(self, cells={}, taken={})
 
     def whole(self) -> Experiment:
         """Return the experiment with every cell asked for so far."""
-        return replace(self.experiment, places=dict(self.places))
+        return replace(self.experiment, places={key: self._place(cell) for key, cell in self.cells.items()})
 
 
 def _slower(parent: Cell) -> float:
