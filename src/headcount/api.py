@@ -162,7 +162,7 @@ def _measured(
                 run, ended = _ask(asked, request, store, **how)
                 live.ended = ended
             stored: dict[str, Any] = {}
-            measurement = Measurement.of_run(run, store, ended, command, stored)
+            measurement = Measurement.of_run(run, store, ended=ended, command=command, facts=stored)
             _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
             stored |= store.facts(measurement.experiment.name)
             return measurement

@@ -65,25 +65,11 @@ class Measurement:
     facts: dict[str, Any] | None = None
 
     @classmethod
-    def of_run(
-        cls,
-        run: "RunSummary",
-        store: Store,
-        ended: str = "",
-        command: str = "",
-        facts: dict[str, Any] | None = None,
-    ) -> "Measurement":
-        """Return the whole experiment of a run, read from the open store."""
+    def of_run(cls, run: "RunSummary", store: Store, **fields: Any) -> "Measurement":
+        """Return the whole experiment of a run, read from the open store; `fields` are further ones of it."""
         (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
-        return cls(
-            experiment=experiment,
-            records=tuple(experiment.own(store.records())),
-            folder=store.root,
-            run=run,
-            ended=ended,
-            command=command,
-            facts=facts,
-        )
+        records = tuple(experiment.own(store.records()))
+        return cls(experiment=experiment, records=records, folder=store.root, run=run, **fields)
 
     @functools.cached_property
     def table(self) -> ErrorTable:

@@ -76,7 +76,7 @@ def trained(monkeypatch):
 def asked(root, *, effort="normal", **options):
     with Store.open_for_writing(root) as store:
         run, ended = ask(a_question(), store, effort_of(effort), **options)
-        return Measurement.of_run(run, store, ended), store.records(), store.experiments()
+        return Measurement.of_run(run, store, ended=ended), store.records(), store.experiments()
 
 
 def test_a_question_stopped_in_any_round_goes_on_to_the_same_end(tmp_path, trained):
