@@ -24,7 +24,7 @@ class Event:
     early: an early estimate: its heads, length, step and seconds in `detail`, and the same in `words`.
     workers: `detail` workers of a cluster are alive; `done` of the `total` buckets of this round are trained.
     count: `done` more of `total` things, whose name is `detail`; `words` say what is done with them.
-    bytes: `done` of the `total` bytes of a file have come; None: nobody knows how many it has.
+    bytes: `done` of the `total` bytes of a file, or of what `detail` names, have come; None: their number is not known.
     stop: the user asked to stop.
     """
 

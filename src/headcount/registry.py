@@ -4,8 +4,8 @@ The core imports no satellite. Each has a `plugin.py` with `PLUGIN`, an instance
 imports nothing heavy: a hook imports what it needs when it is called. Another distribution adds its own by an entry
 point in the group "headcount.satellites" that names such an instance.
 
-To add a verb: one file with a function of the verb's name (`cli/show.py` is a short one), and its row in `VERBS` of
-`cli/verbs.py`, or in `verbs` of a satellite's plugin.
+To add a verb: one file with a function of the verb's name that returns a `Document` (`cli/show.py` is a short one), and
+its row in `VERBS` of `cli/verbs.py`, or in `verbs` of a satellite's plugin.
 """
 
 import functools

@@ -11,11 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from headcount import __version__
+from headcount.report.reading import documents_of
+from headcount.report.render.html import page, summary
+
 from ..helpers.commands import headcount
+from ..helpers.documents import printed
+from ..report.laws import check_page
 from . import cells, measured
 from .commands import COMMANDS
 from .folders import write_folders
 
+RENDERED = ("sharp", "ranks", "descent", "keys", "failed", "inspected", "studies/table2")
 PHOTOGRAPHS = Path(__file__).parent / "photographs"
 TAKE = "HEADCOUNT_TAKE_PHOTOGRAPHS" in os.environ
 SECONDS = {"expected_seconds", "compile_seconds", "compiled_seconds", "longest_bucket_seconds"}
@@ -69,6 +76,21 @@ def test_a_command_says_what_it_said(name, root):
     problem = [line for line in err.splitlines() if line.startswith("headcount: ")]
     seen = json.loads(json.dumps([code, said, problem]).replace(str(root), "ROOT"))
     compare(f"commands/{name.replace('/', ' ')}", seen)
+
+
+@pytest.mark.parametrize("name", RENDERED)
+def test_documents_are_shown_as_they_were(name, root, monkeypatch):
+    """On terminals of two widths, on a page and in a notebook; the JSON is among the commands."""
+    monkeypatch.chdir(root)  # no path of this machine in a command
+    documents, _ = documents_of(Path(name))
+    said = check_page(page(documents, folder=name)).said.replace(__version__, "VERSION")
+    seen = {
+        "terminal of 80 columns": [printed(document, width=80).splitlines() for document in documents],
+        "terminal of 40 columns": [printed(document, width=40).splitlines() for document in documents],
+        "page": [words for line in said.splitlines() if (words := " ".join(line.split()))],
+        "notebook": [summary(document).splitlines() for document in documents],
+    }
+    compare(f"documents/{name.replace('/', ' ')}", seen)
 
 
 def test_cells_have_the_keys_that_they_had():

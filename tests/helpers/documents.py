@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from headcount.report.document import Document, Entry, Grid
+from headcount.report.document import Document, Entry, Grid, NamedFacts
 from headcount.report.render.terminal import print_closing, print_document
 
 
@@ -25,3 +25,8 @@ def error_grids(document: Document) -> list[Grid]:
 def bests(grid: Grid) -> list[list[str]]:
     """The first words of every entry, but the names of the rows."""
     return [[each.words for each in row[1:] if isinstance(each, Entry)] for row in grid.rows]
+
+
+def evidence(document: Document) -> dict[str, str]:
+    """What is said under each name."""
+    return dict(row for block in document.blocks_of(NamedFacts) for row in block.rows)

@@ -13,8 +13,8 @@ from headcount.answer.signals import reversal_scores
 from headcount.errors import InputError
 from headcount.papers.base import Scale
 from headcount.papers.real_data import cifar, cifar_places, marco, passages
-from headcount.papers.real_data.base import margin_of, means_of, to_be_fetched
-from headcount.papers.real_data.download import Source
+from headcount.papers.real_data.base import margin_of, means_of
+from headcount.papers.real_data.download import RemoteFile, to_be_fetched
 from headcount.papers.registry import REAL_DATA
 from headcount.report.render.pictures import frames_png
 from headcount.store import Outcome
@@ -328,7 +328,7 @@ def test_a_stand_in_has_no_examples(study):
 
 
 def test_a_folder_is_filled_only_where_nothing_of_the_users_is(tmp_path):
-    files = [Source("", "a.gz")]
+    files = [RemoteFile("", "a.gz")]
     assert to_be_fetched(tmp_path / "new", files)
     assert to_be_fetched(tmp_path, files)
     (tmp_path / "a.gz.part").touch()

@@ -17,7 +17,7 @@ from headcount.serve.folder import Folder
 from headcount.store import Experiment, Store
 
 from ..helpers.commands import a_sentence, headcount, strict_json
-from ..helpers.documents import printed
+from ..helpers.documents import evidence, printed
 from ..helpers.fabricated_inspection import COMMAND, facts, killed_after, write_inspection
 from ..report.laws import check_page
 
@@ -157,7 +157,7 @@ def test_a_page_has_no_empty_column_and_says_what_quick_omits():
 
 
 def test_pairs_are_counted_as_they_are_listed():
-    words = dict(a_section(facts(layers=1, heads=3, examples=8)).evidence)["read the same tokens"]
+    words = evidence(a_section(facts(layers=1, heads=3, examples=8)))["read the same tokens"]
     assert words.startswith("1 pair with")
-    words = dict(a_section(facts(layers=9, heads=3, examples=8)).evidence)["read the same tokens"]
+    words = evidence(a_section(facts(layers=9, heads=3, examples=8)))["read the same tokens"]
     assert words.endswith("more")

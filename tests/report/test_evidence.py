@@ -8,6 +8,7 @@ from headcount.answer import Interval, answer, error_table
 from headcount.report.document import Document, NamedFacts
 from headcount.report.experiment import experiment_document
 
+from ..helpers.documents import evidence
 from ..helpers.fabricated import LINE, descent, finished, sweep
 
 SURE = Interval(4, 4, 4)
@@ -22,10 +23,6 @@ def a_document(made, records=None, attachments=None, **changes) -> Document:
 
 def rows_of(document: Document) -> list[tuple[str, str]]:
     return [row for block in document.blocks_of(NamedFacts) for row in block.rows]
-
-
-def evidence(document: Document) -> dict[str, str]:
-    return dict(rows_of(document))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from headcount.report.experiment import experiment_document, study_document
 from headcount.store import Outcome
 
 from ..helpers.documents import printed
-from ..helpers.fabricated import DESCENT, LINE, MAP, descent, finished, graded, lost, sharp, sharp_in_rank, sweep
+from ..helpers.fabricated import DESCENT, LINE, MAP, descent, finished, lost, sharp, sharp_in_rank, sweep
 
 SMALL = MAP | {"heads": (1, 4), "rank": (2, 8)}
 
@@ -18,18 +18,6 @@ SMALL = MAP | {"heads": (1, 4), "rank": (2, 8)}
 def shown(axes, error=sharp, *, task: str = "own", colour: bool = False) -> str:
     made = sweep(axes, task=task)
     return printed(experiment_document(made.experiment, finished(made, error)), colour=colour)
-
-
-def test_errors_stand_by_heads_and_rank_and_the_verdict_under_them():
-    text = shown(SMALL, sharp_in_rank)
-    lines = [line.split() for line in text.splitlines()]
-    assert ["heads", "rank", "2", "rank", "8"] in lines
-    assert ["1", "0.55", "0.050"] in lines
-    assert ["4", "0.55", "0.050"] in lines
-    assert ["short", "of", "rank"] in lines
-    assert "1 head of rank 8, heads x rank = 8" in text
-    assert "the error falls 11-fold" in text
-    assert "100% of resamples agree" in text
 
 
 def test_solved_errors_are_green_and_the_smallest_solved_model_bold():
@@ -42,13 +30,6 @@ def test_solved_errors_are_green_and_the_smallest_solved_model_bold():
 def test_the_row_of_the_heads_that_are_needed_is_green():
     (row,) = [line for line in shown(LINE, colour=True).splitlines() if "\x1b[1;32m" in line]
     assert "\x1b[1;32m    4\x1b[0m" in row
-
-
-def test_an_experiment_over_another_axis_is_a_table_along_it():
-    text = shown({"hidden": (8, 16), "length": (8, 16), "seed": (0, 1)})
-    lines = [line.split() for line in text.splitlines()]
-    assert ["hidden", "T", "=", "8", "T", "=", "16"] in lines
-    assert ["16", "1.9e-04", "(2.0e-04)", "2.3e-04", "(2.4e-04)"] in lines
 
 
 def test_random_starts_and_descended_models_stand_apart_in_80_columns():
@@ -114,12 +95,6 @@ def assert_whole(document: Document, width: int) -> None:
     assert all(len(line.rstrip()) <= width or len(line.split()) == 1 for line in narrow.splitlines())
 
 
-def test_errors_of_labels_are_shares_of_wrong_answers():
-    made = sweep(LINE)
-    records = graded(made, lambda at: {"error": 0.5 / at["heads"], "baseline": 0.5})
-    assert "share of wrong answers" in printed(experiment_document(made.experiment, records))
-
-
 @pytest.mark.parametrize("name", ["[red]own[/red]", "$x$"])
 def test_a_name_is_shown_as_it_is(name):
     assert name in shown(SMALL, task=name)
@@ -135,14 +110,3 @@ def test_what_did_not_finish_is_a_dash_and_the_reason_is_said(axes):
     assert "-" in row
     assert "nan" not in text
     assert "excluded (fewer than 2 finished seeds" in text
-
-
-def test_a_grid_stands_above_the_claims_with_its_numbers_as_they_are():
-    grid = Grid(title="errors", columns=("", "rank 1", "rank 8"), rows=(("[bold]1 layer[/bold]", "0.5 (0.7)", "-"),))
-    claim = ClaimResult("It [i]falls[/i].", Verdict.HOLDS, "from 0.5 [to] 0.1")
-    document = study_document(name="s", title="t", question="a", headline="h", grids=(grid, grid), claims=(claim,))
-    text = printed(document)
-    lines = [line.split() for line in text.splitlines()]
-    rows = [["errors"], ["rank", "1", "rank", "8"], ["[bold]1", "layer[/bold]", "0.5", "(0.7)", "-"]]
-    assert [line for line in lines if line][:7] == [*rows, *rows, ["holds", "It", "[i]falls[/i]."]]
-    assert "from 0.5 [to] 0.1" in text

@@ -4,7 +4,7 @@ from .answer import Answer, Interval, answer
 from .claim import ClaimResult, Verdict
 from .fits import LearningCurve, PowerLaw, Surface, learning_curve, power_law, surface_fit
 from .metric import ERROR_RATE, METRICS, NMSE, Metric, metric_of
-from .table import ErrorTable, Summary, error_table
+from .table import ErrorTable, error_table
 from .words import count_of_heads, size_of
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "LearningCurve",
     "Metric",
     "PowerLaw",
-    "Summary",
     "Surface",
     "Verdict",
     "answer",

@@ -23,25 +23,6 @@ BEST_OVER = "learning_rate"
 QUANTILES = {"minimum": 0.0, "lower_quartile": 0.25, "median": 0.5, "upper_quartile": 0.75, "maximum": 1.0}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """One cell over its seeds; `std` divides by one seed less than there are, NaN for a single one.
-
-    `coordinates` are those of the axes but the seed. `lost` counts seeds that diverged, failed or are missing.
-    """
-
-    coordinates: dict[str, Any]
-    minimum: float
-    lower_quartile: float
-    median: float
-    upper_quartile: float
-    maximum: float
-    mean: float
-    std: float
-    seeds: int
-    lost: int
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ErrorTable:
     """Errors with one dimension per axis, in the order of `axes`; NaN marks a cell that diverged, failed or is missing.
@@ -271,24 +252,23 @@ class ErrorTable:
             for place, error in zip(places, self.errors.ravel(), strict=True)
         ]
 
-    def summaries(self) -> list[Summary]:
-        """Statistics over seeds, one per cell of the other axes, the last of them changing fastest."""
+    def rows(self) -> list[dict[str, Any]]:
+        """Statistics over seeds: a row per cell of the other axes, the last of them changing fastest.
+
+        A row has its coordinates, the `QUANTILES`, the `mean`, the `std` (divided by one seed less than there are, NaN
+        for a single one), how many `seeds` finished, and how many were `lost`: diverged, failed or missing.
+        """
         axes = {axis: values for axis, values in self.axes.items() if axis != SEED}
         errors = np.moveaxis(self.errors, self.index(SEED), -1) if self.has(SEED) else self.errors[..., None]
         rows = []
         for place, values in zip(itertools.product(*axes.values()), errors.reshape(-1, errors.shape[-1]), strict=True):
             kept = values[np.isfinite(values)]
-            quantiles = np.quantile(kept, list(QUANTILES.values())) if len(kept) else [np.nan] * len(QUANTILES)
-            rows.append(
-                Summary(
-                    coordinates=dict(zip(axes, place, strict=True)),
-                    **{name: float(value) for name, value in zip(QUANTILES, quantiles, strict=True)},
-                    mean=float(kept.mean()) if len(kept) else np.nan,
-                    std=float(kept.std(ddof=1)) if len(kept) > 1 else np.nan,
-                    seeds=len(kept),
-                    lost=len(values) - len(kept),
-                )
-            )
+            row: dict[str, Any] = dict(zip(axes, place, strict=True))
+            quantiles = np.quantile(kept, list(QUANTILES.values())) if len(kept) else np.full(len(QUANTILES), np.nan)
+            row |= dict(zip(QUANTILES, quantiles.tolist(), strict=True))
+            row["mean"] = float(kept.mean()) if len(kept) else np.nan
+            row["std"] = float(kept.std(ddof=1)) if len(kept) > 1 else np.nan
+            rows.append(row | {"seeds": len(kept), "lost": len(values) - len(kept)})
         return rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -315,11 +295,15 @@ def joined(tables: Mapping[str, ErrorTable], axis: str) -> ErrorTable:
     first = next(iter(tables.values()))
     values = {name: {value for each in tables.values() for value in each.values(name)} for name in first.axes}
     axes = {
-        name: tuple(sorted(known, key=lambda value: (isinstance(value, str), value))) for name, known in values.items()
+        name: tuple(sorted(known, key=lambda each: (isinstance(each, str), each))) for name, known in values.items()
     }
     whole = ErrorTable(axes=axes, errors=np.full([len(known) for known in axes.values()], np.nan), metric=first.metric)
     errors = np.stack([each.aligned(whole) for each in tables.values()], axis=-1)
     return ErrorTable(axes=axes | {axis: tuple(tables)}, errors=errors, metric=first.metric)
+
+
+def _numbers_first(value: Any) -> tuple[bool, Any]:
+    return isinstance(value, str), value
 
 
 def middle_of(ranked: Float[np.ndarray, "*cells seeds"]) -> Float[np.ndarray, "*cells"]:

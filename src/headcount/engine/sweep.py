@@ -219,7 +219,7 @@ def _product(axes: Mapping[str, Sequence[Value]], names: Sequence[str]) -> Itera
 
 
 def _shared(contents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What all of them hold with the same value."""
+    """Return the entries that all contents share."""
     first, *others = contents
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 

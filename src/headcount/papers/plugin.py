@@ -1,4 +1,4 @@
-"""What the papers add to headcount: their verbs, and readers of studies and of closed forms."""
+"""The papers' plugin: their verbs, and readers of studies and of closed forms."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

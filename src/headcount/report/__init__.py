@@ -1,1 +1,1 @@
-"""Shows analysis results: what a section says, and how a page, a figure and a terminal show it."""
+"""Shows results: documents, and how a page, a figure and a terminal show them."""

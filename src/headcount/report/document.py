@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+from ..errors import require
+
 if TYPE_CHECKING:  # a verb that prints a few words imports no numbers
     from ..answer import Answer, ClaimResult, ErrorTable
     from ..answer.coverage import Coverage
@@ -247,4 +249,7 @@ class Document:
     @property
     def figure_chart(self) -> "Chart | HeatMap":
         """What `--figure` draws. Raises InputError where there is nothing to draw, or too much."""
-        return self.charts[0] if self.figure is None else self.figure()
+        if self.figure is not None:
+            return self.figure()
+        require(len(self.charts) > 0, f"{self.title} has nothing to draw.")
+        return self.charts[0]

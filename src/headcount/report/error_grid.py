@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..answer import Answer, ErrorTable, Summary
+from ..answer import Answer, ErrorTable
 from ..answer.heads_map import parts_of
 from ..answer.words import decimal
 from ..store import Experiment, Value
@@ -28,7 +28,8 @@ from .charts import (
 from .document import Entry, Grid
 from .heads_map import place_name, worst_length
 
-NAN = float("nan")
+NOTHING = dict.fromkeys(("minimum", "median", "mean", "std"), math.nan) | {"seeds": 0, "lost": 0}
+"""The row of a place without models."""
 BELOW_BEST = {"mean": "\nmean\n  \u00b1\n(paper)\n(  \u00b1)", "minimum": "\n(paper)"}
 """The further lines of an entry on a terminal, by the statistic that was published."""
 LINES = ("mean \u00b1 deviation", "published", "ours / published")
@@ -58,14 +59,34 @@ def error_rows(table: ErrorTable | None) -> list[dict[str, Any]]:
     """
     if table is None:
         return []
+    shown = by_rank(table) if about_rank(table) else by_length(table)
+    axes = [axis for axis in shown.axes if axis != "seed"]
     return [
-        row.coordinates | {"best": _or_none(row.minimum), "median": _or_none(row.median), "seeds": row.seeds}
-        for row in (by_rank(table) if about_rank(table) else by_length(table)).summaries()
+        {axis: row[axis] for axis in axes} | {"best": row["minimum"], "median": row["median"], "seeds": row["seeds"]}
+        for row in map(without_nan, shown.rows())
     ]
 
 
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def cell_rows(
+    table: ErrorTable, *, experiment: Experiment | None = None, published: ErrorTable | None = None
+) -> list[dict[str, Any]]:
+    """The statistics over seeds of every cell that was asked for, with the published number if there is one."""
+    axes = [axis for axis in table.axes if axis != "seed"]
+    asked = None if experiment is None else asked_for(experiment, axes)
+    rows = []
+    for row in table.rows():
+        models = row["seeds"] + row["lost"] if asked is None else asked[tuple(row[axis] for axis in axes)]
+        if published is not None:
+            at = {axis: row.get(axis) for axis in published.axes}
+            row |= {"published": published.at(**at), "published_std": published.deviation_at(**at)}
+        if models:
+            rows.append(without_nan(row | {"lost": models - row["seeds"]}))
+    return rows
+
+
+def without_nan(row: dict[str, Any]) -> dict[str, Any]:
+    """A row for JSON: None for a number that is missing."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def asked_for(
@@ -91,23 +112,18 @@ def _length_grid(
     needed = None if answer is None or axis not in answer.needs else answer.needs[axis].at
     asked = None if experiment is None else _asked_by_start(experiment, axis, draws[draw] if draws else None)
     kinds = [kind for kind in (RANDOM, DESCENDED) if kind in parts or any(kind == place[2] for place in asked or ())]
-    found = {
-        (place[axis], place["length"], kind): summary
-        for kind, part in parts.items()
-        for summary in part.summaries()
-        for place in [summary.coordinates]
-    }
+    found = {(row[axis], row["length"], kind): row for kind, part in parts.items() for row in part.rows()}
     lengths = by_length(table, draw).values("length")
     tried = {place[0] for place in (asked or found)}
     values = [value for value in table.with_axes(axis).values(axis) if value in tried]
     apart, name = DESCENDED in kinds, axis_name(axis)
 
     def entry(place: tuple[Value, Value, str]) -> Entry:
-        summary = found.get(place)
-        models = (summary.seeds + summary.lost if summary is not None else 0) if asked is None else asked[place]
-        if published is not None and summary is not None:
-            return _next_to_published(summary, models, published)
-        return _over_seeds(summary, models, median=not apart and published is None)
+        row = found.get(place, NOTHING)
+        models = row["seeds"] + row["lost"] if asked is None else asked[place]
+        if published is not None and place in found:
+            return _next_to_published(row, models, published)
+        return _over_seeds(row, models, median=not apart and published is None)
 
     title, drawn = f"Errors by {name} and length", f", draw {draw + 1} of {len(draws)} of the data"
     caption, words = f"{title}{drawn if len(draws) > 1 else ''}", "best of seeds (median)"
@@ -146,37 +162,35 @@ def _asked_by_start(experiment: Experiment, axis: str, data_seed: Value | None) 
     return models
 
 
-def _over_seeds(seeds: Summary | None, models: int, *, median: bool) -> Entry:
+def _over_seeds(row: dict[str, Any], models: int, *, median: bool) -> Entry:
     """The best over seeds, with the median on a terminal, mean and deviation on a page; NaN where nothing finished."""
-    best, middle, mean, std = (NAN,) * 4 if seeds is None else (seeds.minimum, seeds.median, seeds.mean, seeds.std)
-    lost = models - (0 if seeds is None else seeds.seeds)
-    aside = f" ({decimal(middle)})" if median else ""
+    best, lost = row["minimum"], models - row["seeds"]
+    aside = f" ({decimal(row['median'])})" if median else ""
     missing = f"{lost} missing" if lost else ""
     aside += f" {missing}" if missing and median else f"\n{missing}" if missing else ""
-    below = (_with_deviation(mean, std),) if math.isfinite(best) else ()
+    below = (_with_deviation(row),) if math.isfinite(best) else ()
     return Entry(decimal(best), aside, (*below, *_lost(lost, models)), "best")
 
 
-def _next_to_published(seeds: Summary, models: int, published: ErrorTable) -> Entry:
-    printed, deviation = published.at(**seeds.coordinates), published.deviation_at(**seeds.coordinates)
+def _next_to_published(row: dict[str, Any], models: int, published: ErrorTable) -> Entry:
+    """Our best, mean and deviation over the published numbers, each on a line of its own."""
+    at = {axis: row[axis] for axis in published.axes if axis in row}
+    printed, deviation = published.at(**at), published.deviation_at(**at)
     of_means = published.statistic == "mean"
-    ours = [seeds.mean, seeds.std] if of_means else []
-    theirs = [printed, deviation] if of_means else [printed]
-    aside = [*map(decimal, ours), *(f"({decimal(value)})" for value in theirs)]
-    below = (
-        (_with_deviation(seeds.mean, seeds.std),) if not math.isnan(seeds.minimum) or not math.isnan(printed) else ()
-    )
+    aside = [decimal(row["mean"]), decimal(row["std"])] if of_means else []
+    aside += [f"({decimal(value)})" for value in ((printed, deviation) if of_means else (printed,))]
+    best = row["minimum"]
+    below = () if math.isnan(best) and math.isnan(printed) else (_with_deviation(row),)
     if not math.isnan(printed):
         below += (decimal(printed) if math.isnan(deviation) else f"{decimal(printed)} \u00b1 {decimal(deviation)}",)
-        ratio = (seeds.mean if of_means else seeds.minimum) / printed
+        ratio = (row["mean"] if of_means else best) / printed
         below += () if math.isnan(ratio) else (f"\u00d7{ratio:.2g}" if ratio < 100 else f"\u00d7{ratio:.0f}",)
-    lost = models - seeds.seeds
-    return Entry(
-        decimal(seeds.minimum), "".join(f"\n{words}" for words in aside), (*below, *_lost(lost, models)), "best"
-    )
+    lines = (*below, *_lost(models - row["seeds"], models))
+    return Entry(decimal(best), "".join(f"\n{words}" for words in aside), lines, "best")
 
 
-def _with_deviation(mean: float, std: float) -> str:
+def _with_deviation(row: dict[str, Any]) -> str:
+    mean, std = row["mean"], row["std"]
     return f"{decimal(mean)} \u00b1 {decimal(std)}" if math.isfinite(std) or not math.isfinite(mean) else decimal(mean)
 
 

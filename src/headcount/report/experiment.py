@@ -5,8 +5,6 @@ from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from ..answer import NMSE, Answer, ClaimResult, ErrorTable, Metric, answer, count_of_heads, error_table
 from ..answer.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..answer.coverage import Coverage
@@ -20,7 +18,7 @@ from ..store.database import RESTORE, UNREADABLE, reason_of, require_texts
 from .chart import Chart, HeatMap
 from .charts import charts_of
 from .document import Claims, Document, DocumentSource, Grid, NamedFacts, Notes, Picture, Steps, Text
-from .error_grid import asked_for, error_grids
+from .error_grid import cell_rows, error_grids
 from .evidence import evidence_rows
 from .heads import heads_read_of
 from .heads_map import heads_map_charts, heads_needed_grid
@@ -201,30 +199,6 @@ def _charts(
     main, *rest = heads_map_charts(table, found) if found.map else charts_of(table, found, baselines)
     curves, fit = curves_chart(experiment, longest, table, found), fit_chart(experiment, longest, table)
     return filter(None, (main, curves, *rest, fit))
-
-
-def cell_rows(
-    table: ErrorTable, *, experiment: Experiment | None = None, published: ErrorTable | None = None
-) -> list[dict[str, Any]]:
-    """The statistics over seeds of every cell that was asked for, and the published number if there is one."""
-    axes = [axis for axis in table.axes if axis != "seed"]
-    asked = None if experiment is None else asked_for(experiment, axes)
-    rows = []
-    for summary in table.summaries():
-        row = asdict(summary)
-        row |= row.pop("coordinates")
-        if asked is not None:
-            models = asked[tuple(summary.coordinates.values())]
-            if not models:
-                continue
-            row["lost"] = models - summary.seeds
-        if published is not None:
-            at = {axis: summary.coordinates.get(axis) for axis in published.axes}
-            row["published"], row["published_std"] = published.at(**at), published.deviation_at(**at)
-        rows.append(
-            {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in row.items()}
-        )
-    return rows
 
 
 def _texts(values: Iterable[Any]) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from ..answer import Metric, Summary, error_table
+from ..answer import Metric, error_table
 from ..answer.metric import FITTED_ERROR
+from ..answer.table import QUANTILES
 from ..errors import require
 from ..store import Cell, Content, Experiment, Outcome, Record, backend_of
 from ..store.cell import train_text
@@ -18,6 +19,8 @@ Run = tuple[str, str]
 METRICS = ("nmse", "final_nmse", "train_nmse")
 """Columns where no record has finished."""
 STATISTICS = ("minimum", "median", "mean", "maximum")
+OVER_SEEDS = (*QUANTILES, "mean", "std", "seeds", "lost")
+"""Names of a row of a table that are not coordinates."""
 CSV_ALONE = (
     "--summary is CSV of trained cells and their origin; leave out --format json, --json and --timing, and name a "
     "folder without inspections."
@@ -126,16 +129,18 @@ def _summary(experiment: Experiment, records: Sequence[Record], runs: Sequence[R
     header = "".join(f"# {name}: {words}\n" for name, words in facts.items() if words)
     if not any(record.finished for record in records):
         return header
-    table = [each.coordinates | {"seeds": each.seeds} | _statistics(each) for each in _finished(experiment, records)]
+    found = _finished(experiment, records)
+    axes = [axis for axis in (found[0] if found else ()) if axis not in OVER_SEEDS]
+    table = [{name: row[name] for name in (*axes, "seeds")} | _statistics(row) for row in found]
     if any(FITTED_ERROR.name in record.metrics for record in records):
         fitted = _finished(experiment, records, FITTED_ERROR)
         table = [row | _statistics(each, "fitted_") for row, each in zip(table, fitted, strict=True)]
     return header + csv_text(table)
 
 
-def _finished(experiment: Experiment, records: Sequence[Record], metric: Metric | None = None) -> list[Summary]:
-    return [each for each in error_table(experiment, records, metric=metric).summaries() if each.seeds]
+def _finished(experiment: Experiment, records: Sequence[Record], metric: Metric | None = None) -> list[dict[str, Any]]:
+    return [row for row in error_table(experiment, records, metric=metric).rows() if row["seeds"]]
 
 
-def _statistics(summary: Summary, prefix: str = "") -> dict[str, str]:
-    return {f"{prefix}{name}": f"{getattr(summary, name):.4g}" for name in STATISTICS}
+def _statistics(row: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    return {f"{prefix}{name}": f"{row[name]:.4g}" for name in STATISTICS}

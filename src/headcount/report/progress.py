@@ -52,7 +52,7 @@ class Bar:
                 self.activity, self.unit, self.total = event.words, event.detail, event.total or 0
                 self._step(self.done + event.done)
             case "bytes":
-                self.activity, self.unit, self.total = event.words, "bytes", event.total or 0
+                self.activity, self.unit, self.total = event.words, event.detail, event.total or 0
                 self._step(event.done)
             case "stop":
                 self.stopping = True
@@ -196,4 +196,11 @@ def counted_progress(console: Console, what: str, total: int, unit: str) -> Iter
 def bytes_progress(console: Console) -> Iterator[Callable[[int, int | None], None]]:
     """Yields the function to call with the bytes that have come of a file and how many it has; a bar from the first."""
     with terminal_bar(console) as bar:
-        yield lambda done, total: bar(Event("bytes", "fetching", done, total))
+        yield lambda done, total: bar(Event("bytes", "fetching", done, total, "bytes"))
+
+
+@contextlib.contextmanager
+def worded_progress(console: Console) -> Iterator[Callable[[int, int, str], None]]:
+    """Yields the function to call with the steps of a work that are done, how many it has, and what it is."""
+    with terminal_bar(console) as bar:
+        yield lambda done, total, words: bar(Event("bytes", words, done, total, "steps"))

@@ -27,14 +27,10 @@ class Provenance:
     seconds: float = 0.0
     began: str = ""
     ended: str = ""
-    keys: frozenset[str] = frozenset()
+    cells: int = 0
     missing: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
-
-    @property
-    def cells(self) -> int:
-        return len(self.keys)
 
     @property
     def backend(self) -> str:
@@ -70,7 +66,7 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
         seconds=sum(each.get("seconds", 0.0) for each in origins),
         began=min((started for _, started in runs), default=""),
         ended=max((each["finished"] for each in origins if "finished" in each), default=""),
-        keys=frozenset(record.cell.key for record in records),
+        cells=len(records),
         missing=missing,
         outcomes={outcome.value: outcomes[outcome] for outcome in Outcome},
         messages=_distinct(record.message for record in records),

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from .._files import read_regular
 from ..answer import count_of_heads
+from ..answer.words import decimal
 from ..errors import InputError, require
 from ..report.document import Document, Grid, Notes
-from ..report.render.words import number
 from .content import report_content
 from .folder import CERTIFICATES
 
@@ -58,7 +58,7 @@ def _page(folder: Path, entries: Any, key: str, question: str) -> CertificatesPa
     for entry, name in (asked or pairs)[:1]:
         chosen, pair, spread = (str(entry["key"]), name), entry[name], float(entry["spread"])
         readouts = "any readout errs" if pair["exact"] else "readouts of bounded slope err"
-        headline = f"{_model_words(entry)}: {readouts} by {number(float(pair['floor']) / spread)}"
+        headline = f"{_model_words(entry)}: {readouts} by {decimal(float(pair['floor']) / spread)}"
         notes.append(_pair_words(entry, pair, spread))
         numbers = sum(len(token) for sequence in pair["pair"] for token in sequence)
         if numbers > MAX_NUMBERS:
@@ -79,10 +79,10 @@ def _model_words(entry: dict[str, Any]) -> str:
 
 
 def _pair_words(entry: dict[str, Any], pair: dict[str, Any], spread: float) -> str:
-    apart = f"The model's outputs are at most {number(float(pair['distance'] or 0.0))} apart"
+    apart = f"The model's outputs are at most {decimal(float(pair['distance'] or 0.0))} apart"
     proved = "An exact collision is proved" if pair["exact"] else apart
     estimated = f", estimated: {pair['estimated']}" if pair["estimated"] else ""
-    gap, error = number(float(pair["gap"]) / spread), number(float(entry["nmse"]))
+    gap, error = decimal(float(pair["gap"]) / spread), decimal(float(entry["nmse"]))
     return f"{proved}; the targets differ by {gap}{estimated}. Validation error {error}."
 
 
@@ -94,16 +94,15 @@ def _sequence(place: str, tokens: list[list[float]]) -> Grid:
 
 
 def _floors(entries: list[dict[str, Any]]) -> Grid:
+    def floor_words(pair: dict[str, Any] | None, spread: float) -> str:
+        if not pair:
+            return "none found"
+        return f"{decimal(float(pair['floor']) / spread)} ({'any' if pair['exact'] else 'bounded'} readout)"
+
     rows = []
     for entry in entries:
-        found = [entry[question] for question in QUESTIONS]
-        floors = [
-            f"{number(float(pair['floor']) / float(entry['spread']))} ({'any' if pair['exact'] else 'bounded'} readout)"
-            if pair
-            else "none found"
-            for pair in found
-        ]
-        rows.append((_model_words(entry), number(float(entry["nmse"])), *floors))
+        floors = (floor_words(entry[question], float(entry["spread"])) for question in QUESTIONS)
+        rows.append((_model_words(entry), decimal(float(entry["nmse"])), *floors))
     return Grid(title="Certified floors", columns=("model", "error", *QUESTIONS.values()), rows=tuple(rows))
 
 

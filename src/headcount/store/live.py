@@ -1,4 +1,4 @@
-"""What a running process says of itself: `DIR/live.json`, for the live page and for whoever asks whether a run goes on.
+"""State of a running process: `DIR/live.json`, for the live page and for verbs that ask whether a run is alive.
 
 The file is replaced as a whole, at most twice per second, and at least every few seconds (the beat), so that a reader
 can tell a run that is silent from one that is gone. It never decides a number, and failing to write it never disturbs a
@@ -36,9 +36,9 @@ State = Literal["running", "silent", "killed", "ended", "in use"]
 
 @dataclass(frozen=True, kw_only=True)
 class Live:
-    """How a run goes. Times are seconds since 1970; `steps` and `programs` are pairs: done and expected.
+    """State of a run. Times are seconds since 1970; `steps` and `programs` are pairs: done and expected.
 
-    `ended` is empty while the run goes on, then what ended it: "settled", "rounds" (something is still missing at the
+    `ended` is empty while it runs, then what ended it: "settled", "rounds" (something is still missing at the
     answer), "budget", "stopped" or "failed". `early` is the early estimate: heads, length and step.
     """
 
@@ -56,7 +56,7 @@ class Live:
     ended: str = ""
 
     def state(self, now: float | None = None) -> State:
-        """Whether the process goes on: by its pid on the same host, and by the age of its last beat."""
+        """Return whether the process is alive: by its pid on the same host, and by the age of its last beat."""
         if self.ended:
             return "ended"
         here = self.host == socket.gethostname()
@@ -66,7 +66,7 @@ class Live:
 
 
 def read_live(root: Path | str) -> Live | None:
-    """What the last run in a folder said of itself; None where there is nothing, or nothing that can be understood."""
+    """Read the state of the last run in a folder; None where there is none, or none that can be understood."""
     try:
         return _parsed(json.loads(read_regular(Path(root) / LIVE_FILE)))
     except (OSError, *UNREADABLE):
@@ -74,8 +74,8 @@ def read_live(root: Path | str) -> Live | None:
 
 
 def how_it_ended(live: Live) -> str:
-    """How a run that is no longer running ended, in a sentence; empty while it runs or where nothing is to be said."""
-    again = f"; to go on run: {live.command}" if live.command else "; to go on run the same Python code"
+    """Say in a sentence how a run ended; "" while it runs, or where there is nothing to say."""
+    again = f"; to continue, run: {live.command}" if live.command else "; to continue, run the same Python code"
     at = clock(live.beat)
     match live.state():
         case "killed":
@@ -130,8 +130,8 @@ def _pair(done: Any, expected: Any) -> tuple[int, int]:
 class LiveWriter:
     """Writes `live.json` while a `with` block runs. Call it with the events of the run, from any thread.
 
-    A call only notes; a thread of its own writes. Set `ended` to say what ended the run where that is neither an
-    exception nor "settled".
+    A call only notes the event; a separate thread writes. Set `ended` to say what ended the run where that is neither
+    an exception nor "settled".
     """
 
     def __init__(self, root: Path | str, command: str = ""):

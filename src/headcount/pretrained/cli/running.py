@@ -1,14 +1,12 @@
 """The course of `prune`, `group` and `shrink`: check, change, losses, folder, and a table of what it cost."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..._choices import require_choice
 from ..._limits import MAX_OF, require_size
@@ -16,6 +14,7 @@ from ...answer.words import as_sentence
 from ...cli.app import messages, say, this_command
 from ...errors import require
 from ...report.document import Document, Grid, line
+from ...report.progress import worded_progress
 from ..storing.card import table_rows
 from ..storing.changing import measured_losses
 from ..storing.places import free_place
@@ -57,7 +56,7 @@ def change(
     require_choice("recover_what", shared.recover_what, get_args(What))
     require_size("recover", shared.recover, MAX_OF["steps"])
     try:
-        with _ticking() as tick:
+        with worded_progress(messages) as tick:
             folder = _write(source, check, make, shared, tick)
     except KeyboardInterrupt:
         say(f"Stopped. Nothing was written to {shared.out}.")
@@ -143,16 +142,3 @@ def _written(folder: Path) -> Document:
         ),
         messages=(f"written to {folder}; loaded again, {difference}",),
     )
-
-
-@contextmanager
-def _ticking() -> Iterator["Tick"]:
-    """A bar on stderr; yields the function that moves it (done, total, words)."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("so far"), TimeElapsedColumn())
-    with Progress(*columns, console=messages, transient=True) as progress:
-        bar = progress.add_task("", total=None)
-
-        def tick(done: int, total: int, words: str) -> None:
-            progress.update(bar, description=words, completed=done, total=total if done else None)
-
-        yield tick

@@ -18,13 +18,14 @@ from markupsafe import Markup
 
 from ..._version import __version__
 from ...answer import Verdict
+from ...answer.words import decimal
 from ..chart import COLOURS, Chart, HeatMap, Series
 from ..document import Document, Grid, NamedFacts, Notes, Picture, Steps, Text
 from ..heads import HeadsRead
 from .cells import colour_of
 from .inline import Inlined, inlined
 from .ticks import tick_text
-from .words import number, spoken_time
+from .words import spoken_time
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED: "?"}
@@ -150,7 +151,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "base64": lambda content: base64.b64encode(content).decode(),
-        "error": number,
+        "error": decimal,
         "time": spoken_time,
         "png_size": _png_size,
     }

@@ -189,14 +189,14 @@ def _steps(steps: Sequence[NextStep], width: int) -> Iterator[RenderableType]:
         yield _line(("Next", "bold"))
     for step in steps:
         yield from _prose(width, f"{step.why}{':' if step.command else '.'}", indent=2)
-        lines = _wrapped(step.command, width - 2, initial_indent="    ", subsequent_indent="      ")
+        lines = [f"    {'  ' * (k > 0)}{each}" for k, each in enumerate(_wrapped(step.command, width - 8))]
         ends = [*[" \\"] * (len(lines) - 1), ""]
         if step.command:
             yield from (_line((f"{line}{end}", "cyan")) for line, end in zip(lines, ends, strict=True))
 
 
-def _wrapped(words: str, width: int, **indents: str) -> list[str]:
-    return textwrap.wrap(words, max(1, width), break_long_words=False, break_on_hyphens=False, **indents) or [""]
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(words, max(1, width), break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _line(*words: Any) -> Line:

@@ -2,10 +2,6 @@
 
 from typing import Any
 
-from ...answer.words import decimal as number
-
-__all__ = ["number", "settings_line", "spoken_time"]
-
 
 def spoken_time(seconds: float) -> str:
     """A duration, rounded: `40 s`, `12 min`, `3.5 h`, `4 days`."""
