@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from ..answer.bootstrap import COVERAGE
 from ..errors import HeadcountError, require
-from .bootstrap import COVERAGE
 
 DELTAS = np.linspace(0.0, 2.0, 41)
 """Where the surface's delta is looked for, before it is refined between the neighbours of the best."""
