@@ -17,10 +17,11 @@ from headcount.engine.hardware import TaskSizes
 from headcount.engine.steps import rate_at
 from headcount.engine.train import program
 from headcount.keys import named_key
-from headcount.models import ClassTokenSpec, textbook
+from headcount.models import ClassTokenSpec
 from headcount.store import Cell, TrainSpec
 from headcount.tasks import AbstractObjective, Classification, Regression
 
+from ..helpers import textbook
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
 

@@ -20,11 +20,12 @@ from headcount.engine.records import checkpoint_steps
 from headcount.engine.steps import schedule
 from headcount.engine.train import program, respond, sequential_map
 from headcount.keys import named_key
-from headcount.models import EncoderSpec, folded, textbook
+from headcount.models import EncoderSpec, folded
 from headcount.store import Cell
 from headcount.store.cell import MAX_WARMUP
 from headcount.tasks import FarthestPoint, Regression, sum_of_maxima
 
+from ..helpers import textbook
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.sweeps import TRAIN as TINY
 from ..helpers.sweeps import class_token, encoder

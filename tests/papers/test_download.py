@@ -18,12 +18,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.data.passages import read_passages
 from headcount.errors import HeadcountError
+from headcount.papers.data.passages import read_passages
 from headcount.papers.real_data import download
 from headcount.papers.real_data.download import RemoteFile, bert, fetch, marco
 
-from ..data.texts import write, write_beir
+from .data.texts import write, write_beir
 
 CONTENT = bytes(range(256)) * 40
 

@@ -10,7 +10,7 @@ from headcount.papers.base import Scale
 from headcount.papers.real_data import marco_epochs, marco_queries
 from headcount.papers.real_data.marco_epochs import Apart, apart, epochs_needed, together
 from headcount.papers.real_data.passages import TRAINED, TRAINING, VALIDATION
-from headcount.tasks.stand_in import StandIn
+from headcount.papers.tasks.stand_in import StandIn
 
 from .test_real_data import graded
 

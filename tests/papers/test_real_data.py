@@ -20,10 +20,10 @@ from headcount.report.render.pictures import frames_png
 from headcount.store import Outcome
 from headcount.tasks import ImageTask
 
-from ..data.texts import bert_tensors, write_bert, write_records
 from ..helpers import fabricated
 from ..helpers.cifar_files import batch_bytes, random_cifar, write_cifar_archive, write_cifar_folder
 from ..tasks.labelled import SPECIAL, WORDS, some_images, some_passages
+from .data.texts import bert_tensors, write_bert, write_records
 
 HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
 every_study = pytest.mark.parametrize("study", REAL_DATA.values(), ids=REAL_DATA)

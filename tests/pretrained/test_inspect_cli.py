@@ -146,7 +146,7 @@ def test_a_module_in_memory_is_left_as_it_was():
     assert (fingerprint_of(model), model.training) == (before, training)
     assert inspection.importance.shape == (2, 4)
     assert np.isfinite(inspection.importance).all()
-    assert str(inspection).splitlines()[0] == inspection.section.headline
+    assert str(inspection).splitlines()[0] == inspection.document.headline
     assert "own" in str(inspection) or "itself" in str(inspection), "the model was judged on what it wrote"
     assert not any(each.command for each in inspection.reading.configurations), "no command reads a module in memory"
     plan = inspection.plan(key_heads=1)

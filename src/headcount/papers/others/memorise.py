@@ -165,7 +165,7 @@ def _chart(found: Sequence[Capacity], along: Along) -> Chart | None:
 
 def _parts(effort: MemoriseEffort) -> Iterable[Part]:
     """A part per kind of context, shape, number of examples and seed, which draws the examples too."""
-    from ...tasks import RandomLabels
+    from ..tasks.random_labels import RandomLabels
 
     for context, per_head in effort.per_head.items():
         for shape, each, seed in itertools.product(effort.shapes(), per_head, range(effort.seeds)):

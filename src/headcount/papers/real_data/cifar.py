@@ -75,8 +75,8 @@ class CifarStudy(RealDataStudy):
     fixed_places: tuple[bool, ...] = (False,)
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
-        from ...data.cifar import is_cifar10, read_cifar10
         from ...tasks import ImageTask
+        from ..data.cifar import is_cifar10, read_cifar10
 
         if not is_cifar10(data) and to_be_fetched(data, (CIFAR10,)):
             fetch((CIFAR10,), data, on_bytes)
@@ -84,12 +84,12 @@ class CifarStudy(RealDataStudy):
         return tuple(ImageTask(images, patch=self.patch, fixed_places=fixed) for fixed in self.fixed_places)
 
     def is_ready(self, data: Path) -> bool:
-        from ...data.cifar import is_cifar10
+        from ..data.cifar import is_cifar10
 
         return is_cifar10(data)
 
     def stand_ins(self) -> "tuple[AbstractTask, ...]":
-        from ...tasks.stand_in import StandIn
+        from ..tasks.stand_in import StandIn
 
         length, dim = (SIDES[0] // self.patch) ** 2, 3 * self.patch**2
         return tuple(

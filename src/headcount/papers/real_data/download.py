@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...data import cifar
 from ...errors import HeadcountError
+from ..data import cifar
 
 OnBytes = Callable[[str, int, int | None], None]
 """Called with a file's name, the bytes that have come, and how many it has; None if the server does not say."""

@@ -70,9 +70,9 @@ class PassageStudy(RealDataStudy):
     layouts: tuple[str, ...] = ("candidates",)
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
-        from ...data.embeddings import find_embeddings, load_embeddings
-        from ...data.passages import is_passages, read_passages
-        from ...tasks import ranking
+        from ..data.embeddings import find_embeddings, load_embeddings
+        from ..data.passages import is_passages, read_passages
+        from ..tasks.ranking import ranking
 
         if not is_passages(data) and to_be_fetched(data, marco()):
             fetch(marco(), data, on_bytes)
@@ -89,7 +89,7 @@ class PassageStudy(RealDataStudy):
         return tuple(ranking(corpus, words, layout=layout, cache=cache_folder()) for layout in self.layouts)  # type: ignore[arg-type]
 
     def stand_ins(self) -> "tuple[AbstractTask, ...]":
-        from ...tasks.stand_in import StandIn
+        from ..tasks.stand_in import StandIn
 
         return tuple(
             StandIn("marco", length=LENGTHS[0], dim=BERT_DIM, count=QUERIES, pair_tokens=tokens)
