@@ -121,6 +121,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
 
     @property
     def axis_sizes(self) -> dict[str, int]:
+        """Sizes of the axes of a layer's heads; the stream is the embedding."""
         sizes = {"heads": self.heads, "groups": self.groups, "rank": self.rank, "head_dim": self.head_dim}
         return sizes | {"stream": self.total_dim}
 

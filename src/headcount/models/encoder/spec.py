@@ -139,6 +139,7 @@ class EncoderSpec(AbstractAttentionSpec):
 
     @property
     def axis_sizes(self) -> dict[str, int]:
+        """Sizes of the axes of a layer's heads; heads and groups are those of all blocks."""
         sizes = {"heads": self.total_heads, "groups": self.total_groups, "rank": self.rank, "head_dim": self.head_dim}
         return sizes | {"stream": self.stream_dim}
 

@@ -12,7 +12,7 @@ from .redundancy import redundancy_facts
 from .stored import ASKED, Facts, is_complete
 
 
-class Metric(NamedTuple):
+class InspectionMetric(NamedTuple):
     """A kind of fact that is measured of a model.
 
     Args:
@@ -31,12 +31,12 @@ class Metric(NamedTuple):
 
 
 METRICS = (
-    Metric("importance", "importance of heads", importance_facts),
-    Metric("curve", "heads needed", curve_facts),
-    Metric("rank", "rank needed", rank_facts),
-    Metric("redundancy", "redundancy", redundancy_facts),
-    Metric("descent", "heads removed from the whole model", descent_facts, by_layer=False),
-    Metric("peers", "", peer_facts, by_layer=False),
+    InspectionMetric("importance", "importance of heads", importance_facts),
+    InspectionMetric("curve", "heads needed", curve_facts),
+    InspectionMetric("rank", "rank needed", rank_facts),
+    InspectionMetric("redundancy", "redundancy", redundancy_facts),
+    InspectionMetric("descent", "heads removed from the whole model", descent_facts, by_layer=False),
+    InspectionMetric("peers", "", peer_facts, by_layer=False),
 )
 
 
