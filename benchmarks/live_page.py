@@ -4,14 +4,15 @@ python benchmarks/live_page.py [--turns 5] [--only first|viewers|cells]
 
 Turns with and without viewers alternate, and the ratio is that of their medians: it means something on a machine that
 does nothing else. CPU seconds of training, server and viewers are printed beside it; they mean something on any. The
-20 viewers are connections of one process, which reads every event and fetches the sections when they change; a browser
-draws them as well, at its own cost.
+20 viewers are connections of one process, which reads every event and fetches the page when its results change; a
+browser draws them as well, at its own cost.
 """
 
 import argparse
 import asyncio
 import contextlib
 import gzip
+import importlib
 import json
 import resource
 import statistics
@@ -27,7 +28,7 @@ import httpx
 
 from headcount.events import Event
 from headcount.serve.folder import Folder
-from headcount.serve.views import ASSETS, Views, asset
+from headcount.serve.pages import ASSETS, Pages, asset
 from headcount.store import Cell, Experiment, Outcome, Record, Store, TrainSpec
 from headcount.store.live import LiveWriter
 
@@ -124,8 +125,8 @@ async def follow(address: str) -> None:
                 name = line.removeprefix("event: ") if line.startswith("event: ") else name
                 if line.startswith("data: "):
                     events += 1
-                    if name == "sections":
-                        await client.get(f"{address}sections/")
+                    if name == "report":
+                        await client.get(f"{address}folder/")
 
     limits = httpx.Limits(max_connections=4 * VIEWERS)
     async with httpx.AsyncClient(timeout=None, limits=limits) as client:
@@ -179,19 +180,20 @@ def many_cells(folder: Path) -> None:
 def page_of_many_cells(folder: Path) -> dict[str, float]:
     """Seconds to read and to draw 10,000 cells, and the bytes of the page."""
     many_cells(folder)
-    shown, views = Folder(folder, ""), Views("/token", "results")
-    views.prepare()
+    importlib.import_module("headcount.serve.content")  # takes a second, once
+    shown = Folder(folder, "")
     began = time.monotonic()
     shown.look()
     looked = time.monotonic()
     shown.read()
     read = time.monotonic()
-    html = views.documents(shown.contents.documents)
+    shown.draw()
+    html = Pages("/token", "results").folder(shown)
     drawn = time.monotonic()
     assets = sum(len((asset(name) or ("", ""))[0].encode()) for name in ASSETS)
     times = {"look_seconds": looked - began, "read_seconds": read - looked, "draw_seconds": drawn - read}
-    sizes = {"sections_bytes": len(html.encode()), "assets_bytes": assets}
-    return times | sizes | {"sections_gzip_bytes": len(gzip.compress(html.encode()))}
+    sizes = {"page_bytes": len(html.encode()), "assets_bytes": assets}
+    return times | sizes | {"page_gzip_bytes": len(gzip.compress(html.encode()))}
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ WRITING_SECONDS = 60
 
 
 def cache_folder() -> Path | None:
-    """HEADCOUNT_CACHE, or headcount in the user's cache folder; None for a user without a home."""
+    """Return HEADCOUNT_CACHE, or headcount in the user's cache folder; None for a user without a home."""
     given, caches = os.environ.get("HEADCOUNT_CACHE"), os.environ.get("XDG_CACHE_HOME")
     if given:
         return Path(given)
@@ -38,7 +38,7 @@ def cache_folder() -> Path | None:
 
 
 def cache_bytes() -> int:
-    """How much compiled programs may take: HEADCOUNT_CACHE_MB in bytes. Raises `InputError` where that is no number."""
+    """Return what compiled programs may take: HEADCOUNT_CACHE_MB in bytes. Raises InputError if that is no number."""
     given = os.environ.get("HEADCOUNT_CACHE_MB") or str(DEFAULT_CACHE_MB)
     needed = "a whole number of megabytes; 0 keeps no compiled programs"
     require(given.isascii() and given.isdigit(), what="HEADCOUNT_CACHE_MB", given=given, needed=needed)
@@ -90,9 +90,7 @@ def prune(folder: Path, most: int) -> None:
     """
     with contextlib.suppress(OSError):  # there is no folder, or it is not ours
         _remove_damaged(folder)
-        entries = []
-        for path, status in _files(folder):
-            entries.append((max(status.st_atime, status.st_mtime), status.st_size, path))
+        entries = [(max(each.st_atime, each.st_mtime), each.st_size, path) for path, each in _files(folder)]
         excess = sum(size for _, size, _ in entries) - most
         for _, size, path in sorted(entries):
             if excess <= 0:
@@ -103,7 +101,7 @@ def prune(folder: Path, most: int) -> None:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """The files of a folder that are still there. A pipe in the place of one is removed: JAX would wait for it."""
+    """Yield the files of a folder that are still there; remove a pipe in the place of one, which JAX would wait for."""
     for path in folder.iterdir():
         try:
             status = path.stat()
@@ -117,7 +115,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _remove_damaged(folder: Path) -> None:
-    """Entries that end too early, which JAX would neither read nor replace. Each is looked at once."""
+    """Remove entries that end too early, which JAX would neither read nor replace. Each is looked at once."""
     looked = folder / ".looked"
     since = looked.stat().st_mtime if looked.exists() else 0.0
     until = time.time() - WRITING_SECONDS

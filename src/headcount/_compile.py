@@ -91,7 +91,7 @@ def let_go_of_programs() -> None:
 
 
 def memory_maps() -> int:
-    """How many memory maps this process has; 0 where the system does not say."""
+    """Return how many memory maps this process has; 0 where the system does not say."""
     try:
         return Path("/proc/self/maps").read_bytes().count(b"\n")
     except OSError:
@@ -99,7 +99,7 @@ def memory_maps() -> int:
 
 
 def resident_mb() -> float:
-    """How much memory this process has in use, in MiB; 0 where the system does not say."""
+    """Return how much memory this process has in use, in MiB; 0 where the system does not say."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -130,7 +130,7 @@ def _return_free_memory() -> None:
 def deterministic_jit(
     function: Callable[..., Any], *, donate: Sequence[int] = (), light: bool = False
 ) -> Callable[..., Any]:
-    """`jax.jit`, without what makes a GPU's numbers depend on the compilation.
+    """Return `jax.jit`, without what makes a GPU's numbers depend on the compilation.
 
     XLA tries kernels against each other while it compiles for a GPU, and which one wins, and so how sums are rounded,
     changes from one compilation to the next. With deterministic operations it does not, and compiles in half the time.
@@ -152,5 +152,5 @@ def compile_ahead(program: Callable[..., Any], *arguments: Any) -> None:
 
 
 def on_device(array: Any, dtype: Any = None) -> Array:
-    """The array as JAX computes with it. `jnp.asarray` would compile a program for every shape."""
+    """Return the array as JAX computes with it. `jnp.asarray` would compile a program for every shape."""
     return jax.device_put(array if dtype is None else np.asarray(array, dtype))

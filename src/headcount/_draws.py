@@ -6,10 +6,10 @@ import numpy as np
 
 
 def named_generator(seed: int, *names: str | int) -> np.random.Generator:
-    """As `named_key`, for many small shapes outside a compiled program, where each draw would cost a compilation."""
+    """Return a generator as `named_key` does a key, for draws outside a program: each would cost a compilation."""
     return np.random.default_rng([seed, *numbers_of(names)])
 
 
 def numbers_of(names: tuple[str | int, ...]) -> list[int]:
-    """A number per name."""
+    """Return a number per name."""
     return [zlib.crc32(str(name).encode()) for name in names]

@@ -12,7 +12,7 @@ UNFINISHED = ".unfinished"
 
 
 def only_regular(path: str, flags: int) -> int:
-    """An `opener` for `open`: `OSError` where the path is a pipe, a device or a folder.
+    """Return an `opener` for `open`: `OSError` where the path is a pipe, a device or a folder.
 
     Example:
         >>> open("/dev/null", "rb", opener=only_regular)
@@ -27,7 +27,7 @@ def only_regular(path: str, flags: int) -> int:
 
 
 def read_regular(path: Path, most: int = -1) -> bytes:
-    """The bytes of a regular file, at most `most` of them; `OSError` where it is none."""
+    """Return the bytes of a regular file, at most `most` of them; `OSError` where it is none."""
     with open(path, "rb", opener=only_regular) as file:
         return file.read(most)
 

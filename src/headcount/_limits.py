@@ -31,34 +31,21 @@ TEXT_FACTOR = 2
 
 
 def limit(name: str) -> int:
-    """The value of a limit: of the environment variable where it is set.
-
-    Raises:
-        InputError: The variable is not a positive number.
-    """
+    """Return a limit: the environment variable where it is set. Raises InputError where that is no positive number."""
     text = os.environ.get(name)
-    if text is None:
-        return DEFAULTS[name]
-    return int(_positive(name, text))
+    return DEFAULTS[name] if text is None else int(_positive(name, text))
 
 
 def max_line_bytes() -> int:
-    """Of one line of a text file: `HEADCOUNT_MAX_LINE_MB`.
-
-    Raises:
-        InputError: The variable is not a positive number.
-    """
+    """Return the limit of one line of a text file: `HEADCOUNT_MAX_LINE_MB`."""
     return limit("HEADCOUNT_MAX_LINE_MB") * 2**20
 
 
 def max_bytes(memory: int | None = None) -> int:
-    """What may be needed of memory: `HEADCOUNT_MAX_GB` where it is set.
+    """Return what may be needed of memory: `HEADCOUNT_MAX_GB` where it is set.
 
     Args:
         memory: What there is for training on the machine that trains; three quarters of this machine's where None.
-
-    Raises:
-        InputError: The variable is not a positive number.
     """
     text = os.environ.get("HEADCOUNT_MAX_GB")
     if text is not None:
@@ -80,7 +67,7 @@ def require_fits(what: object, size: float, memory: int | None = None) -> None:
 
 
 def too_large(what: object, size: float | None = None, most: int | None = None) -> InputError:
-    """The refusal of something that needs more memory than is allowed; `size` where it is known."""
+    """Return the refusal of something that needs more memory than is allowed; `size` where it is known."""
     most = max_bytes() if most is None else most
     needs = "more memory than there is" if size is None else f"at least {_gib(size)} GiB of memory"
     return InputError(
@@ -109,7 +96,7 @@ def require_size(name: str, value: Any, most: int | None = None) -> None:
 
 
 def shortened(value: Any) -> Any:
-    """A whole number of very many digits, as a message can show it."""
+    """Shorten a whole number of very many digits for a message."""
     digits = isinstance(value, int) and abs(value) >= 10**24
     return f"a number of {value.bit_length() * 30103 // 100000 + 1} digits" if digits else value
 
@@ -129,7 +116,7 @@ def _positive(name: str, text: str) -> float:
 
 @functools.cache
 def _machine_bytes() -> int:
-    """The memory of this machine, or of the container that this process runs in."""
+    """Return the memory of this machine, or of the container that this process runs in."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # no POSIX

@@ -27,12 +27,12 @@ class Option:
 
 
 def option(default: Any, words: str, **shown: Any) -> Any:
-    """A field of a dataclass that is an option of `measure` too."""
+    """Return a field of a dataclass that is an option of `measure` too."""
     return dataclasses.field(default=default, metadata={"option": Option(words, **shown)})
 
 
 def field_options(spec: type) -> dict[str, Option]:
-    """The fields of a dataclass that are options, with their types."""
+    """Return the fields of a dataclass that are options, with their types."""
     kinds = get_type_hints(spec)
     own_first = sorted(dataclasses.fields(spec), key=lambda each: each.name not in spec.__annotations__)
     shown = {each.name: each.metadata["option"] for each in own_first if "option" in each.metadata}
@@ -40,7 +40,7 @@ def field_options(spec: type) -> dict[str, Option]:
 
 
 def argument_options(function: Callable[..., Any]) -> dict[str, Option]:
-    """The arguments of a function that are annotated as options, with their types."""
+    """Return the arguments of a function that are annotated as options, with their types."""
     kinds = get_type_hints(function, include_extras=True)
     annotated = {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Annotated}
     shown = {
@@ -50,7 +50,7 @@ def argument_options(function: Callable[..., Any]) -> dict[str, Option]:
 
 
 def merged(*several: Mapping[str, Option]) -> dict[str, Option]:
-    """All options, each in the words of the first that has it."""
+    """Return all options, each in the words of the first that has it."""
     options: dict[str, Option] = {}
     for more in several:
         options |= {name: each for name, each in more.items() if name not in options}
@@ -58,7 +58,7 @@ def merged(*several: Mapping[str, Option]) -> dict[str, Option]:
 
 
 def _kind(hint: Any) -> Any:
-    """The type of a value that is given."""
+    """Return the type of a value that is given."""
     if isinstance(hint, types.UnionType):
         hint = functools.reduce(operator.or_, (each for each in get_args(hint) if each is not types.NoneType))
     return str if get_origin(hint) is typing.Literal else hint

@@ -15,7 +15,7 @@ LARGE = 1e12
 
 
 def wide(values: np.ndarray) -> np.ndarray:
-    """The same, in float64 where sums of their squares could be too large for float32.
+    """Return the same, in float64 where sums of their squares could be too large for float32.
 
     Example:
         >>> f"{np.std(wide(np.array([1e30, 3e30], np.float32))):.3g}"
@@ -40,7 +40,7 @@ class _InDouble:
 
 
 def in_double(tree: Any) -> Any:
-    """The same with every number and every function it carries in float64; call and use it under
+    """Return the same with every number and every function it carries in float64; call and use it under
     `jax.enable_x64(True)`.
     """
     return jax.tree.map(_leaf_in_double, tree)
@@ -53,7 +53,7 @@ def _leaf_in_double(leaf: Any) -> Any:
 
 
 def traced_in_double(function: Callable[[jax.Array], jax.Array], *shape: int) -> Callable[[jax.Array], jax.Array]:
-    """The function of an array of this shape in float64, traced once; what `in_double` does to functions it carries.
+    """Trace the function of an array of this shape in float64, once; `in_double` does so to functions that it carries.
 
     Call it and use it under `jax.enable_x64(True)`.
     """

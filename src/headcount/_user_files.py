@@ -20,7 +20,7 @@ INSTALLED: tuple[str, ...] = tuple(
 
 
 def load_python_file(path: Path):
-    """The module in a user's file, which may import the modules next to it, as `python FILE` would let it.
+    """Import a user's file, which may import the modules next to it, as `python FILE` would let it.
 
     A module that was imported under the same name from elsewhere, such as by a file in another folder, makes room.
     """
@@ -42,11 +42,11 @@ def load_python_file(path: Path):
 
 
 def _import_from(folder: str) -> None:
-    """From now on the modules in a folder are imported before others of their names."""
+    """Import the modules in a folder before others of their names from now on."""
     sys.path[:] = [folder, *(other for other in sys.path if other != folder)]
     importlib.invalidate_caches()
-    beside = {entry.name.removesuffix(".py") for entry in os.scandir(folder) if _is_importable(entry)} - {"__main__"}
-    others = {name for name in beside if _is_elsewhere(sys.modules.get(name), folder, name)}
+    nearby = {entry.name.removesuffix(".py") for entry in os.scandir(folder) if _is_importable(entry)} - {"__main__"}
+    others = {name for name in nearby if _is_elsewhere(sys.modules.get(name), folder, name)}
     for name in list(sys.modules):
         if name.partition(".")[0] in others:
             del sys.modules[name]
@@ -66,7 +66,7 @@ def _is_elsewhere(module: types.ModuleType | None, folder: str, name: str) -> bo
 
 
 def user_supplied(function: Callable, *arguments: Any, name: str) -> Any:
-    """`function(*arguments)`, a user's function: what it raises becomes an `InputError` with the task's name."""
+    """Call a user's function: what it raises becomes an `InputError` with the task's name."""
     try:
         return function(*arguments)
     except HeadcountError:

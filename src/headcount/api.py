@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from .engine import Executor, RunSummary, Sweep, executor_of, plan_sweep, run_sweep, spec_of
-from .engine.baselines import attach_baselines, attach_notes
 from .events import Event, Events, heard_by
 from .heads_read import attach_heads_read
 from .measurement import Measurement
@@ -20,7 +19,7 @@ from .report.progress import automatic_progress
 from .request import Request
 from .search import DEFAULT_EFFORT, Question, ask, effort_of
 from .search.costs import costs
-from .search.run import Ended
+from .search.run import Ended, attach_task_facts
 from .store import Store, TrainSpec, Value
 from .store.live import LiveWriter
 from .tasks import AbstractTask
@@ -51,7 +50,7 @@ def measure(
     command: str = "",
     **options: Any,
 ) -> Measurement:
-    """How many heads a task needs: trains what the answer depends on, until it is settled, and keeps the results.
+    """Say how many heads a task needs: train what the answer depends on, until it is settled, and keep the results.
 
     Large models are trained first, and smaller ones descend from them by losing heads. With `seeds`, `ranks`, `axes` or
     several learning rates every combination is trained from random weights instead, as in the papers. Calling it again
@@ -71,7 +70,7 @@ def measure(
         lengths: Sequence lengths; 8, 16, 32, or the task's own where it has only one.
         seeds: Random starts at every head count, as in the papers, and nothing else.
         effort: "quick", "normal" (where None) or "thorough": how much is tried before the answer counts as settled.
-        minutes: After so many minutes what has finished is answered from.
+        minutes: After them the answer is from what has finished.
         learning_rates: Peak learning rates; the best one per seed counts.
         model: `model(heads)` gives a spec; the recipe's models where None.
         train: How models are trained; the recipe's training where None.
@@ -163,7 +162,7 @@ def _measured(
                 run, ended = _ask(asked, request, store, **how)
                 live.ended = ended
             stored: dict[str, Any] = {}
-            measurement = Measurement.of_run(run, store, ended, command, stored)
+            measurement = Measurement.of_run(run, store, ended=ended, command=command, facts=stored)
             _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
             stored |= store.facts(measurement.experiment.name)
             return measurement
@@ -172,7 +171,7 @@ def _measured(
 
 
 def _new_facts(request: Request, asked: Sweep | Question, store: Store) -> list[TaskFact]:
-    """What is known of the task before training, less what the folder has."""
+    """Return what is known of the task before training, less what the folder has."""
     lengths = asked.lengths if isinstance(asked, Question) else [cell.length for cell in asked.cells]
     identity = asked.experiment.identity
     stored = next((each.name for each in store.experiments() if each.identity == identity), None)
@@ -187,9 +186,7 @@ def _train_sweep(sweep: Sweep, store: Store, *, events: Events, executor: Execut
     run = run_sweep(sweep, store, plan=plan, events=events, executor=executor, **how)
     first = min((cell.train for cell in sweep.cells), key=lambda train: train.data_seed)
     lengths = sorted({cell.length for cell in sweep.cells})
-    standardised = spec_of(sweep.cells[0]).standardises
-    attach_notes(store, run.experiment.name, sweep.tasks[0])
-    attach_baselines(store, run.experiment.name, sweep.tasks[0], lengths, first, standardised=standardised)
+    attach_task_facts(store, run.experiment.name, sweep.tasks[0], lengths, first, spec_of(sweep.cells[0]))
     return run
 
 
@@ -216,7 +213,7 @@ def _store_findings(
 
 
 def _kept(asked: Sweep | Question, store: Store) -> str:
-    """How many of the cells are trained."""
+    """Return how many of the cells are trained."""
     settled = store.settled_keys()
     if isinstance(asked, Sweep):
         return f"{len({cell.key for cell in asked.cells} & settled)} of {len(asked.cells)} cells"
@@ -224,5 +221,5 @@ def _kept(asked: Sweep | Question, store: Store) -> str:
 
 
 def default_folder(request: Request) -> Path:
-    """Where results go when nobody says where."""
+    """Return the results folder of a request that names none."""
     return Path("results") / file_name(request.task.name)

@@ -29,7 +29,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Every check in turn; a check that raises is a finding, not an error."""
+    """Run every check in turn; a check that raises is a finding, not an error."""
     checks = {
         "versions": _versions,
         "device": _device,
@@ -61,7 +61,7 @@ def _device() -> Finding:
 
 
 def _backend() -> Finding:
-    """Which back end computes. Without kernels all is fine, and slower; kernels that cannot be used are not."""
+    """Check which back end computes. Without kernels all is fine, and slower; kernels that cannot be used are not."""
     if chosen() == "fused":
         require_working()
         return Finding("back end", True, described("fused"))
@@ -86,7 +86,7 @@ def _disk() -> Finding:
 
 
 def _training() -> Finding:
-    """A tiny sweep through the real engine and store, in a temporary folder."""
+    """Train a tiny sweep with the real engine and store, in a temporary folder."""
     try:
         chosen()
     except InputError:

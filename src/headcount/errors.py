@@ -26,7 +26,7 @@ class HeadcountError(Exception):
     exit_code = 1
 
     def on_command_line(self, flags: Collection[str]) -> str:
-        """The message for someone who typed a command that takes these flags."""
+        """Return the message for someone who typed a command that takes these flags."""
         return str(self)
 
 
@@ -44,7 +44,7 @@ class InputError(HeadcountError, ValueError):
         self.what, self.given, self.needed = what, given, needed
 
     def on_command_line(self, flags: Collection[str]) -> str:
-        """The message with flags in place of arguments: `--head-dim` for head_dim, `--ranks` for the rank of one model.
+        """Put flags in place of arguments: `--head-dim` for head_dim, `--ranks` for the rank of one model.
 
         A message that does not spell its argument out is put behind the flag.
         """
@@ -85,6 +85,6 @@ def require_count(name: str, value: int, least: int = 1) -> None:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A hint such as ` Did you mean "max-plus-min"?`, or the empty string when nothing known is near `given`."""
+    """Return a hint such as ` Did you mean "max-plus-min"?`, or the empty string when nothing known is near `given`."""
     near = difflib.get_close_matches(str(given), list(known), n=1, cutoff=0.5)
     return f' Did you mean "{near[0]}"?' if near else ""

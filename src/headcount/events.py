@@ -21,7 +21,7 @@ class Event:
     programs: `done` of the `total` programs of this round are compiled.
     steps: `done` more model-steps are done.
     checkpoint: the cells and validation errors in `detail` are at step `done`.
-    early: an early estimate, `detail` an `Early`, and the same in `words`.
+    early: an early estimate: its heads, length, step and seconds in `detail`, and the same in `words`.
     workers: `detail` workers of a cluster are alive; `done` of the `total` buckets of this round are trained.
     count: `done` more of `total` things, whose name is `detail`; `words` say what is done with them.
     bytes: `done` of the `total` bytes of a file, or of what `detail` names, have come; None: their number is not known.
@@ -39,22 +39,12 @@ Events = Callable[[Event], None]
 """Hears every event of a run, from any thread."""
 
 
-@dataclass(frozen=True)
-class Early:
-    """What a model of many heads looked like, part-way through its training."""
-
-    heads: int
-    length: int
-    step: int
-    seconds: float
-
-
 def quiet(event: Event) -> None:
-    """Nobody listens."""
+    """Ignore the event."""
 
 
 def heard_by(*listeners: Events) -> Events:
-    """Events for all of these, in this order.
+    """Return a listener that tells all of these, in this order.
 
     One that raises an `Exception` hears nothing more: how a run is shown does not end it.
     """

@@ -24,7 +24,7 @@ from .tasks import AbstractTask
 from .tasks.objective import AbstractLabelObjective
 
 ATTACHMENT = "heads"
-"""The name under which the result is kept beside an experiment."""
+"""The name under which the result is stored with an experiment."""
 EXAMPLES = 4
 MAX_LENGTH = 64
 MAX_HEADS = 64
@@ -44,7 +44,7 @@ def attach_heads_read(
     task: AbstractTask,
     stop: threading.Event | None = None,
 ) -> None:
-    """Keep what the heads of the best model read beside an experiment, or why that cannot be said: `skipped`.
+    """Store what the heads of the best model read with an experiment, or why that cannot be said: `skipped`.
 
     What is kept of the same model is not computed again. The answer is there already, so neither a `stop` nor weights
     that are missing, a task that cannot be drawn or too little memory raise anything.
@@ -57,7 +57,7 @@ def attach_heads_read(
         require(record is not None, f"no model of at most {MAX_LENGTH} tokens has finished.")
         assert record is not None
         content = heads_read(store, experiment, record, task, stop)
-    except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
+    except Exception as error:  # the answer, which is stored by now, must not be lost with this
         content = {"skipped": f"{type(error).__name__}: {error}"}
     store.put(experiment.name, ATTACHMENT, content)
 
@@ -65,7 +65,7 @@ def attach_heads_read(
 def heads_read(
     store: Store, experiment: Experiment, record: Record, task: AbstractTask, stop: threading.Event | None = None
 ) -> dict[str, Any]:
-    """What each head of a trained model reads, as JSON.
+    """Return what each head of a trained model reads, as JSON.
 
     Args:
         store: Holds the weights.
@@ -142,8 +142,9 @@ def heads_read(
 
 
 def best_shown(experiment: Experiment, records: Iterable[Record], answer: Answer) -> Record | None:
-    """The model that ended best at the answer's size, or of most heads where there is no answer, at the longest length
-    that can be shown; None where there is none."""
+    """Return the model that ended best at the answer's size, or of most heads without an answer; None without any.
+
+    It is at the longest length that can be shown."""
     finished = [
         record
         for record in experiment.own(records)
@@ -192,7 +193,7 @@ def _weights_of_all(
 
 
 def _tokens_read(weights: Float[np.ndarray, "examples heads length"]) -> Float[np.ndarray, " heads"]:
-    """The exponential of the entropy of the weights, averaged over examples: 1 for one token, T for all alike."""
+    """Average the exponential of the entropy of the weights over examples: 1 for one token, T for all alike."""
     shares = weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1e-30)
     entropy = -np.sum(shares * np.log(np.maximum(shares, 1e-30)), axis=-1)
     return np.exp(entropy).mean(axis=0)
@@ -207,7 +208,7 @@ def _short(value: float) -> float:
 
 
 def _token(values: np.ndarray) -> Any:
-    """The numbers of a token, the first few of many; an id as it is."""
+    """Return the numbers of a token, the first few of many; an id as it is."""
     values = np.asarray(values)
     if np.issubdtype(values.dtype, np.integer):
         return [int(value) for value in values]
@@ -216,13 +217,13 @@ def _token(values: np.ndarray) -> Any:
 
 
 def _target(target: np.ndarray, classes: Sequence[Any] | None) -> Any:
-    """The first numbers of a target, or the name of its label."""
+    """Return the first numbers of a target, or the name of its label."""
     if classes is not None and np.ndim(target) == 0:
         return str(classes[int(target)])
     return _token(np.ravel(target)[:DIGITS])
 
 
 def _answer(answer: np.ndarray, target: np.ndarray, classes: Sequence[Any] | None) -> Any:
-    """The answer in the form of the target: numbers, or the label of the highest score."""
+    """Return the answer in the form of the target: numbers, or the label of the highest score."""
     label = np.issubdtype(target.dtype, np.integer) and target.ndim == 0
     return _target(np.asarray(np.argmax(answer)) if label else answer, classes)

@@ -17,18 +17,18 @@ PARITY = 0x1BD11BDA
 
 
 def named_key(seed: int, *names: str | int) -> Key:
-    """The key of `seed` for one purpose, e.g. `named_key(3, "batches")`. Other names, other streams."""
+    """Return the key of `seed` for one purpose, e.g. `named_key(3, "batches")`. Other names, other streams."""
     return jr.wrap_key_data(on_device(_key_data(seed, names)), impl="threefry2x32")
 
 
 def named_keys(seeds: list[int], *names: str | int) -> jaxtyping.Key[Array, " seeds"]:
-    """`named_key` of every seed, along the first axis."""
+    """Return `named_key` of every seed, along the first axis."""
     data = np.stack([_key_data(seed, names) for seed in seeds])
     return jr.wrap_key_data(on_device(data), impl="threefry2x32")
 
 
 def _key_data(seed: int, names: tuple[str | int, ...]) -> UInt32[np.ndarray, "2"]:
-    """`jr.fold_in` over the names, from `jr.key(seed)`, in plain integers: JAX would compile four programs for it."""
+    """Compute `jr.fold_in` over the names, from `jr.key(seed)`, in integers: JAX would compile four programs for it."""
     key = 0, int(seed) & 0xFFFFFFFF
     for number in numbers_of(names):
         key = _threefry(key, (0, number))
@@ -36,7 +36,7 @@ def _key_data(seed: int, names: tuple[str | int, ...]) -> UInt32[np.ndarray, "2"
 
 
 def _threefry(key: tuple[int, int], count: tuple[int, int]) -> tuple[int, int]:
-    """One block of Threefry-2x32."""
+    """Compute one block of Threefry-2x32."""
     schedule = (*key, key[0] ^ key[1] ^ PARITY)
     first, second = (count[0] + key[0]) & 0xFFFFFFFF, (count[1] + key[1]) & 0xFFFFFFFF
     for turn in range(5):

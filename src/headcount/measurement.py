@@ -65,25 +65,11 @@ class Measurement:
     facts: dict[str, Any] | None = None
 
     @classmethod
-    def of_run(
-        cls,
-        run: "RunSummary",
-        store: Store,
-        ended: str = "",
-        command: str = "",
-        facts: dict[str, Any] | None = None,
-    ) -> "Measurement":
-        """The whole experiment of a run, read from the open store."""
+    def of_run(cls, run: "RunSummary", store: Store, **fields: Any) -> "Measurement":
+        """Return the whole experiment of a run, read from the open store; `fields` are further ones of it."""
         (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
-        return cls(
-            experiment=experiment,
-            records=tuple(experiment.own(store.records())),
-            folder=store.root,
-            run=run,
-            ended=ended,
-            command=command,
-            facts=facts,
-        )
+        records = tuple(experiment.own(store.records()))
+        return cls(experiment=experiment, records=records, folder=store.root, run=run, **fields)
 
     @functools.cached_property
     def table(self) -> ErrorTable:
@@ -100,7 +86,7 @@ class Measurement:
 
     @property
     def coverage(self) -> Coverage:
-        """How much of what was asked is trained: `complete`, `missing` (models), and the `command` that goes on."""
+        """How much of what was asked is trained: `complete`, `missing` (models), and the `command` that continues."""
         if self.stored is not None:
             return self.stored
         trained = sum(record.outcome is not Outcome.FAILED for record in self.records)
@@ -108,7 +94,7 @@ class Measurement:
         return Coverage(trained=trained, asked=len(self.experiment.places), effort=effort, command=self.command)
 
     def answer(self) -> Answer:
-        """What the task needs, with an interval and the evidence, or that no transition was found."""
+        """Return what the task needs, with an interval and the evidence, or that no transition was found."""
         return self._answer
 
     @functools.cached_property
@@ -116,9 +102,9 @@ class Measurement:
         return answer(self.table)
 
     def support(self) -> "dict[str, Any] | None":
-        """How many tokens the target depends on at once, as it was stored beside the models: the support dimension of a
-        task that has a gradient, at the longest length up to 64 (`value`, `exact`), or of data an `estimate` from
-        the gradients of the best model; None where neither is there. See docs/support.md.
+        """Return how many tokens the target depends on at once, as stored: the support dimension of a task that has a
+        gradient, at the longest length up to 64 (`value`, `exact`), or of data an `estimate` from the gradients of
+        the best model; None where neither is there. See docs/support.md.
         """
         stored = self._facts.get(ATTACHMENT)
         return None if stored is None or "skipped" in stored else stored
@@ -133,7 +119,7 @@ class Measurement:
         return {}
 
     def __str__(self) -> str:
-        """The answer in a sentence; where it is from a part of the models, that comes first."""
+        """Return the answer in a sentence; where it is from a part of the models, that comes first."""
         return "\n".join(filter(None, [self.coverage.warning, self.answer().sentence]))
 
     def __repr__(self) -> str:
@@ -160,7 +146,7 @@ class Measurement:
         return figure
 
     def model(self, **coordinates: Value) -> "AbstractModel":
-        """A trained model, as a function of one sequence of shape (length, dim), in the task's own units.
+        """Return a trained model, as a function of one sequence of shape (length, dim), in the task's own units.
 
         Args:
             **coordinates: Where it lies: `heads=4, length=16, seed=0`. An axis with one value can be left out; without
@@ -181,7 +167,7 @@ class Measurement:
         return from_arrays(spec_from_dict(chosen.cell.model), arrays)
 
     def to_torch(self, **coordinates: Value) -> "nn.Module":
-        """A trained model as a plain `torch.nn.Module` with the same outputs; see `model` for the coordinates.
+        """Return a trained model as a plain `torch.nn.Module` with the same outputs; see `model` for the coordinates.
 
         Raises:
             InputError: As `model`, or if torch is not installed.
@@ -207,7 +193,7 @@ class Measurement:
         return min(finished, key=lambda record: record.error)
 
     def _repr_html_(self) -> str:
-        """A short summary for a notebook: the answer, and the smallest error over seeds."""
+        """Return a short summary for a notebook: the answer, and the smallest error over seeds."""
         from .report.render.html import summary
 
         return summary(self.document)
@@ -230,7 +216,7 @@ class Measurement:
 
 
 def load(folder: Path | str) -> list[Measurement]:
-    """The experiments of a results folder, the oldest first. Nothing is trained, and JAX is not needed.
+    """Return the experiments of a results folder, the oldest first. Nothing is trained, and JAX is not needed.
 
     Args:
         folder: A folder that `measure`, `headcount measure` or `headcount reproduce` wrote.
@@ -262,7 +248,7 @@ def load(folder: Path | str) -> list[Measurement]:
 def measurements(
     folder: Path, experiments: Iterable[Experiment], records: Iterable[Record], stored: Mapping[str, Coverage]
 ) -> list[Measurement]:
-    """Each experiment with its own records, and how much of it is stored, by its name."""
+    """Return each experiment with its own records, and how much of it is stored, by its name."""
     records = list(records)
     return [
         Measurement(experiment=each, records=tuple(each.own(records)), folder=folder, stored=stored.get(each.name))

@@ -72,7 +72,7 @@ ModelOf = Callable[..., AbstractSpec]
 
 
 def lengths_for(task: AbstractTask) -> tuple[int, ...]:
-    """8, 16 and 32 where the task has every length; its own where it has only one."""
+    """Return 8, 16 and 32 where the task has every length; its own where it has only one."""
     try:
         return tuple(task.at(length).length for length in LENGTHS)
     except InputError:
@@ -80,7 +80,7 @@ def lengths_for(task: AbstractTask) -> tuple[int, ...]:
 
 
 def train_for(task: AbstractTask, **overrides: Any) -> TrainSpec:
-    """How models are trained on a task; overrides that are None are left out."""
+    """Return how models are trained on a task; overrides that are None are left out."""
     if task.tokenise is not None:
         usual = LABELLED_TRAIN
     else:
@@ -89,7 +89,7 @@ def train_for(task: AbstractTask, **overrides: Any) -> TrainSpec:
 
 
 def model_for(task: AbstractTask, **options: Any) -> ModelOf:
-    """The models that are tried on a task, by heads and any other field.
+    """Return the models that are tried on a task, by heads and any other field.
 
     Arguments: `options` are fields of the specs, or `total_dim`; None takes the recipe's value.
 
@@ -117,7 +117,7 @@ def model_for(task: AbstractTask, **options: Any) -> ModelOf:
         return _family(EncoderSpec, {"rank": task.dim} | fields)
 
     def of_arrays(heads: int, **more: Any) -> EncoderSpec:
-        """The rank is the head_dim, unless it is given."""
+        """Return the spec; its rank is the head_dim, unless it is given."""
         rank = more.get("head_dim", given.get("head_dim", ARRAY_HEAD_DIM))
         return EncoderSpec(heads=heads, **({"rank": rank} | fields | more))
 
@@ -127,7 +127,7 @@ def model_for(task: AbstractTask, **options: Any) -> ModelOf:
 def _family(
     make: type[ClassTokenSpec] | type[EncoderSpec], fields: dict[str, Any], total_dim: int | None = None
 ) -> ModelOf:
-    """Specs by their heads, which share `total_dim` where it is given."""
+    """Return specs by their heads, which share `total_dim` where it is given."""
     if total_dim is None:
         return lambda heads, **more: make(heads=heads, **(fields | more))
 
@@ -163,7 +163,7 @@ def _require_options(task: AbstractTask, given: dict[str, Any]) -> None:
 def labelled_encoder(
     task: AbstractTask, heads: int, *, head_dim: int | None = None, layers: int = LABELLED_LAYERS, **fields: Any
 ) -> EncoderSpec:
-    """An encoder of width heads x head_dim, norms first, its nets four times as wide; `fields` change its others.
+    """Return an encoder of width heads x head_dim, norms first, its nets four times as wide; `fields` change others.
 
     Published: head_dim 16 on images, 32 on candidates. Ours: gelu, and a dropout of 0.1 on images.
     """

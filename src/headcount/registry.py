@@ -65,15 +65,6 @@ class TaskFact:
 
 
 @runtime_checkable
-class FolderCheck(Protocol):
-    """What `verify` says of a folder that a satellite wrote; its text is one sentence."""
-
-    @property
-    def agrees(self) -> bool: ...
-    def as_json(self) -> dict[str, Any]: ...
-
-
-@runtime_checkable
 class LivePage(Protocol):
     """A page that shows a run while it trains."""
 
@@ -90,7 +81,7 @@ class StudyReader:
     """What its experiments are called in sentences."""
 
     def documents(self, stored: StoredExperiment) -> "list[Document]":
-        """What a report shows of it; nothing where the study is not known here."""
+        """Return what a report shows of it; nothing where the study is not known here."""
         raise NotImplementedError
 
     def is_complete(self, facts: Iterable[str]) -> bool:
@@ -98,15 +89,15 @@ class StudyReader:
         return True
 
     def progress_words(self, task: str, attachments: Mapping[str, Any]) -> str:
-        """How far an experiment without cells is."""
+        """Return how far an experiment without cells is."""
         return ""
 
     def go_on(self, command: str) -> str:
-        """What to do with an experiment without cells of which nothing can be shown yet."""
+        """Return what to do with an experiment without cells of which nothing can be shown yet."""
         return ""
 
     def rows(self, experiment: str, attachments: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What `export` writes of an experiment without cells."""
+        """Return what `export` writes of an experiment without cells."""
         return []
 
 
@@ -118,23 +109,23 @@ class Plugin:
     """Options of the data that `task_at` reads, with the words of the help."""
 
     def reader(self, study: str) -> StudyReader | None:
-        """The reader of experiments whose `study` is this; None where it is another's."""
+        """Return the reader of experiments whose `study` is this; None where it is another's."""
         return None
 
     def file_documents(self, folder: Path) -> "list[Document]":
-        """What a report shows of files that the satellite wrote beside the results."""
+        """Return what a report shows of files that the satellite wrote next to the results."""
         return []
 
-    def check_folder(self, folder: Path) -> FolderCheck | None:
-        """Check a folder that the satellite wrote; None where it wrote none. Raises InputError where it cannot be."""
+    def check_folder(self, folder: Path) -> "Document | None":
+        """Check a folder that the satellite wrote, for `verify`; None where it wrote none. Raises InputError."""
         return None
 
     def executor(self, on: str, *, workers: int | None, backend: str | None) -> "Executor | None":
-        """What trains at a place other than this process; None where another satellite does."""
+        """Return what trains at a place other than this process; None where another satellite does."""
         return None
 
     def live_page(self, folder: Path) -> LivePage | None:
-        """A live page of a run that is about to begin."""
+        """Return a live page of a run that is about to begin."""
         return None
 
     def task_at(
@@ -151,7 +142,7 @@ class Plugin:
         return None
 
     def task_facts(self, task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterable[TaskFact]:
-        """What is known of a task before training, unless `stored` has it. Raises nothing: it is not the question."""
+        """Return what is known of a task before training, unless `stored` has it. Raises nothing."""
         return ()
 
     def after_training(
@@ -168,14 +159,14 @@ class Plugin:
 
 @functools.cache
 def plugins() -> tuple[Plugin, ...]:
-    """The plugins of other distributions, then ours."""
+    """Return the plugins of other distributions, then ours."""
     others = [each.load() for each in importlib.metadata.entry_points(group=ENTRY_POINTS)]
     ours = [importlib.import_module(f"{__package__}.{name}.plugin").PLUGIN for name in SATELLITES]
     return (*others, *ours)
 
 
 def reader_of(study: str) -> StudyReader | None:
-    """The reader of a study's experiments; None for a user's own, and for a study that nobody knows."""
+    """Return the reader of a study's experiments; None for a user's own, and for a study that nobody knows."""
     if not study:
         return None
     return next((reader for each in plugins() if (reader := each.reader(study)) is not None), None)
@@ -188,18 +179,18 @@ def has_cells(study: str) -> bool:
 
 
 def executor_at(on: str, *, workers: int | None, backend: str | None) -> "Executor":
-    """What trains at a place that is not this process. The place is checked already, so some satellite knows it."""
+    """Return what trains at a place that is not this process, which is checked already: some satellite knows it."""
     found = (each.executor(on, workers=workers, backend=backend) for each in plugins())
     return next(executor for executor in found if executor is not None)
 
 
 def live_page(folder: Path) -> LivePage:
-    """The live page of a run into a folder."""
+    """Return the live page of a run into a folder."""
     return next(page for each in plugins() if (page := each.live_page(folder)) is not None)
 
 
-def check_of(folder: Path) -> FolderCheck | None:
-    """The check of a folder that some satellite wrote; None where none did."""
+def check_of(folder: Path) -> "Document | None":
+    """Return the check of a folder that some satellite wrote; None where none did."""
     return next((check for each in plugins() if (check := each.check_folder(folder)) is not None), None)
 
 
@@ -215,7 +206,7 @@ def studied_task(spec: Mapping[str, Any]) -> "AbstractTask | None":
 
 
 def task_facts(task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any] | None = None) -> list[TaskFact]:
-    """What the satellites know of a task before training, less what is stored."""
+    """Return what the satellites know of a task before training, less what is stored."""
     return [fact for each in plugins() for fact in each.task_facts(task, lengths, stored or {})]
 
 

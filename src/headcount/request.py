@@ -86,7 +86,7 @@ class Request:
 
     @classmethod
     def of(cls, task: Any, y: Any = None, *, find: Callable[..., AbstractTask] = find_task, **arguments: Any):
-        """The request of these arguments of `measure`; `find` finds a task by its name."""
+        """Return the request of these arguments of `measure`; `find` finds a task by its name."""
         of_task = {name: arguments.pop(name) for name in TASK_OPTIONS if name in arguments}
         own = {name: arguments.pop(name) for name in cls.__dataclass_fields__ if name in arguments}
         return cls(task=task_of(task, y, of_task, find), options=arguments, **own)
@@ -211,7 +211,7 @@ class Request:
         return RANK_QUESTION if self.ranks is not None and len(self.ranks) > 1 else HEADS_QUESTION
 
     def _divided(self, heads: Iterable[Any]) -> dict[int, list[int]]:
-        """The kv_heads that divide each head count."""
+        """Return the kv_heads that divide each head count."""
         for groups in self._groups or ():
             require_count("kv_heads", groups)
         return {count: [groups for groups in self._groups or () if count % groups == 0] for count in heads}
@@ -230,7 +230,7 @@ class Request:
         return (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
 
     def _model_and_train(self) -> tuple[Callable[..., AbstractSpec], TrainSpec]:
-        """The models and the training: those given, or the recipe's with some options changed."""
+        """Return the models and the training: those given, or the recipe's with some options changed."""
         shared = {"kv_heads": self.kv_heads} if isinstance(self.kv_heads, int) else {}
         options = {name: value for name, value in {**self.options, **shared}.items() if value is not None}
         of_train = {name: value for name, value in options.items() if name in TRAIN_OPTIONS}
@@ -243,7 +243,7 @@ class Request:
 
 
 def task_of(given: Any, y: Any, options: dict[str, Any], find: Callable[..., AbstractTask] = find_task) -> AbstractTask:
-    """The task that is given, named, or made of arrays; options about data must have data to be about."""
+    """Return the task that is given, named, or made of arrays; options about data must have data to be about."""
     names = ", ".join(options)
     if isinstance(given, AbstractTask):
         require(y is None, f'the task "{given.name}" has its own targets; y goes with arrays alone.', what="y")
@@ -264,7 +264,7 @@ def task_of(given: Any, y: Any, options: dict[str, Any], find: Callable[..., Abs
 
 
 def _with_rank(model: Callable[..., AbstractSpec], ranks: Sequence[int] | None) -> Callable[..., AbstractSpec]:
-    """A user's `model(heads)` also at a given rank."""
+    """Return a user's `model(heads)` also at a given rank."""
     if ranks is None:
         return model
     return lambda heads, rank, **fields: model(heads, **fields).with_rank(rank)

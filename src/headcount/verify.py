@@ -60,12 +60,12 @@ class Recheck:
 
 
 def origin(record: Record) -> dict[str, Any]:
-    """What made a record."""
+    """Return what made a record."""
     return {name: record.provenance.get(name, unknown) for name, unknown in ORIGIN.items()}
 
 
 def sample(records: Iterable[Record], count: int, seed: int) -> list[Record]:
-    """`count` settled records drawn without replacement, all of them when there are fewer."""
+    """Return `count` settled records drawn without replacement, all of them when there are fewer."""
     require(count >= 1, f"at least 1 cell must be verified, got {count}.", what="cells", given=count)
     settled = [record for record in records if record.outcome is not Outcome.FAILED]
     require(len(settled) > 0, "there is no finished cell to verify.")
@@ -86,7 +86,7 @@ def verify(
     """Train the cells of `chosen` again in a temporary folder, and compare.
 
     Args:
-        records: All stored records, for the seeds beside a chosen one.
+        records: All stored records, for the other seeds of a chosen one.
         chosen: Those to be trained again.
         task_of: Gives the task of a stored spec.
         weights_of: Gives the stored weights of a cell by its key: a descended model is trained again from its parent.
@@ -105,7 +105,7 @@ def verify(
 
 
 def sweeps_of(chosen: Sequence[Record], task_of: Callable[[dict], AbstractTask]) -> list[Sweep]:
-    """The cells to be trained again, one sweep per task."""
+    """Return the cells to be trained again, one sweep per task."""
     by_task: dict[str, list[Record]] = {}
     for record in chosen:
         by_task.setdefault(task_key(record.cell.task), []).append(record)
@@ -119,7 +119,7 @@ def _sweep(task: AbstractTask, records: list[Record]) -> Sweep:
 
 
 def _siblings(record: Record, records: Iterable[Record]) -> list[float]:
-    """The errors of all seeds of a record's model."""
+    """Return the errors of all seeds of a record's model."""
     like = dataclasses.replace(record.cell, seed=0)
     return [
         other.error

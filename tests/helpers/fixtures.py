@@ -51,7 +51,7 @@ def pretended(monkeypatch) -> Pretended:
     pretended = Pretended()
     for module in ("headcount.api", "headcount.search.run"):
         monkeypatch.setattr(f"{module}.run_sweep", pretended.run_sweep)
-        monkeypatch.setattr(f"{module}.attach_baselines", lambda *_, **__: None)
+    monkeypatch.setattr("headcount.search.run.attach_baselines", lambda *_, **__: None)
     monkeypatch.setattr("headcount.search.run._elimination", pretended.elimination)
     return pretended
 

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.answer import Verdict
-from headcount.answer.fits import Estimate
 from headcount.papers.claims.judge import (
     Case,
     above,
@@ -18,6 +17,7 @@ from headcount.papers.claims.judge import (
     judge,
     within,
 )
+from headcount.papers.fits import Estimate
 
 HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
 YES, NO, OPEN = Case("yes", True, False), Case("no", False, True), Case("open", False, False)

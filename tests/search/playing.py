@@ -8,7 +8,7 @@ from typing import Any
 from headcount.answer import Answer, answer, error_table
 from headcount.models.base import HeadElimination
 from headcount.search import Question, effort_of, rounds
-from headcount.search.results import Results
+from headcount.search.results import SearchResults
 from headcount.store import Cell, Outcome
 
 from ..helpers import fabricated
@@ -49,7 +49,7 @@ class Played:
 
     question: Question
     rounds: list[list[Cell]]
-    results: Results
+    results: SearchResults
 
     @property
     def cells(self) -> list[Cell]:
@@ -70,7 +70,7 @@ def play(error: Error, looks: int | Callable[[Cell], int], question: Question, e
     A model whose error is not finite diverged.
     """
     distinct = looks if callable(looks) else lambda cell: looks
-    results = Results(question, lambda cell: elimination(cell.model["heads"], distinct(cell)))
+    results = SearchResults(question, lambda cell: elimination(cell.model["heads"], distinct(cell)))
     asked = []
     for each in rounds(question, effort_of(effort), results):
         asked.append(list(each.cells))

@@ -76,7 +76,7 @@ def trained(monkeypatch):
 def asked(root, *, effort="normal", **options):
     with Store.open_for_writing(root) as store:
         run, ended = ask(a_question(), store, effort_of(effort), **options)
-        return Measurement.of_run(run, store, ended), store.records(), store.experiments()
+        return Measurement.of_run(run, store, ended=ended), store.records(), store.experiments()
 
 
 def test_a_question_stopped_in_any_round_goes_on_to_the_same_end(tmp_path, trained):
@@ -190,7 +190,7 @@ def test_costs_are_a_range_and_ask_for_nothing(model, effort):
     assert 0 < least.cells <= most.cells
     assert least.model_steps <= most.model_steps
     assert least.seconds <= most.seconds
-    assert (question.cells, question.places, question.whole().places) == ({}, {}, {})
+    assert (question.cells, question.taken, question.whole().places) == ({}, {}, {})
 
 
 def test_an_effort_of_ones_own_has_no_name(tmp_path, trained):

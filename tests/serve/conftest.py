@@ -25,10 +25,10 @@ def parent(tmp_path):
 @pytest.fixture
 def client(parent):
     """A browser that knows the token; paths are behind it."""
-    app, watching = app_of(parent, TOKEN, PORT)
+    app, site = app_of(parent, TOKEN, PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}/{TOKEN}", follow_redirects=False) as opened:
         yield opened
-    watching.close(wait=True)
+    site.close(wait=True)
 
 
 @pytest.fixture

@@ -64,15 +64,14 @@ def test_a_run_from_its_first_step_to_its_answer(tmp_path, page):
         page.goto(address)
         page.wait_for_url("**/folder/")
         page.wait_for_selector("#now .chip.running", timeout=PATIENCE)
-        page.wait_for_selector("#now polyline", timeout=PATIENCE)
-        assert "model-steps" in page.inner_text("#now .progress")
-        page.wait_for_selector("#sections .result", timeout=PATIENCE)
+        page.wait_for_function("document.querySelector('#now .progress').textContent.includes('model-steps')")
+        page.wait_for_selector("#report .result", timeout=PATIENCE)
         # What a reader opens and hides stays as it is while the run goes on.
-        page.click("#sections details summary")
+        page.click("#report details summary")
         page.evaluate("scrollTo(0, 300)")
         page.wait_for_selector("#now .chip.finished", timeout=PATIENCE)
-        page.wait_for_function("document.querySelector('#sections .answer').textContent.includes('heads')")
-        assert page.get_attribute("#sections details", "open") is not None
+        page.wait_for_function("document.querySelector('#report .answer').textContent.includes('heads')")
+        assert page.get_attribute("#report details", "open") is not None
         assert page.evaluate("scrollY") > 0
         assert any("stays at" in line for line in process.stdout), "the page stays after the run"
         process.send_signal(signal.SIGINT)
@@ -89,7 +88,7 @@ def test_a_killed_run_and_a_folder_that_vanishes(tmp_path, page):
         try:
             page.wait_for_selector("#list .chip.running", timeout=PATIENCE)
             page.click("#list a")
-            page.wait_for_selector("#now polyline", timeout=PATIENCE)
+            page.wait_for_selector("#now .progress", timeout=PATIENCE)
         finally:
             run.kill()
             run.communicate()

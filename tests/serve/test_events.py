@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from headcount.events import Event
+from headcount.serve import app
 from headcount.serve.server import bound, server_of
-from headcount.serve.topic import Topic
 
 from ..helpers.fabricated import finished, sweep, write
 
@@ -46,29 +46,24 @@ def first(stream, name: str, *words: str) -> str:
     return next(content for each, content in stream if each == name and all(word in content for word in words))
 
 
-async def taken(stream, count: int) -> list[str]:
-    return [(await anext(stream)).decode() for _ in range(count)]
+def test_a_viewer_that_reads_slowly_gets_only_what_is_newest(monkeypatch, tmp_path):
+    monkeypatch.setattr(app, "LOOK_SECONDS", 0.0)
 
-
-def test_a_slow_viewer_gets_the_newest_and_nothing_is_kept_for_it():
     async def story():
-        topic = Topic()
-        quick, slow = topic.follow(), topic.follow()
-        await taken(quick, 1), await taken(slow, 1)
-        assert topic.viewers == 2
-        for number in range(1000):
-            topic.publish("now", f"<p>{number}</p>")
-            topic.publish("now", f"<p>{number}</p>")
-            if number < 3:
-                (event,) = await taken(quick, 1)
-                assert f"<p>{number}</p>" in event
-        topic.publish("sections", "v1")
-        last, version = await taken(slow, 2)
-        assert ("<p>999</p>" in last, "event: sections" in version) == (True, True)
-        topic.close()
-        assert [event async for event in slow] == []
-        await quick.aclose()
-        assert topic.viewers == 0
+        site, number = app.Site(tmp_path, "t"), iter(range(1000))
+
+        async def news():
+            return {"now": f"<p>{next(number)}</p>", "report": "v1"}
+
+        stream = site._follow(news)
+        events = [(await anext(stream)).decode() for _ in range(4)]
+        assert "<p>0</p>" in events[1]
+        assert "event: report" in events[2]
+        assert "<p>1</p>" in events[3], "what has not changed is not sent again"
+        assert site.viewers == 1
+        site.close()
+        assert [event async for event in stream] == []
+        assert site.viewers == 0
 
     asyncio.run(story())
 
@@ -84,9 +79,10 @@ def test_a_run_comes_to_its_viewers_event_by_event(parent, running):
             made = sweep(task="new")
             write(parent / "new", finished(made), {"headcount measure new": made})
             first(stream, "now", "so far: ")
-            shown = client.get(f"{address}sections/new")
-            assert "new needs 4 heads" in shown.text
-            first(stream, "sections", shown.headers["x-version"])
+            version = first(stream, "report")
+            while f'data-version="{version}"' not in (shown := client.get(f"{address}folder/new").text):
+                version = first(stream, "report")
+            assert "new needs 4 heads" in shown
         with client.stream("GET", f"{address}events") as response:
             first(events(response), "list", "so far: ")
         # A viewer that asks and never reads does not keep the server from others, nor from ending.

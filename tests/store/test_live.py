@@ -8,18 +8,14 @@ import sys
 import time
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.events import Early, Event, heard_by
+from headcount.events import Event, heard_by
 from headcount.store import LIVE_FILE, Live, read_live
-from headcount.store.live import MAX_CURVES, SILENT_SECONDS, LiveWriter, how_it_ended
+from headcount.store.live import SILENT_SECONDS, LiveWriter, how_it_ended
 
-from ..helpers.fabricated import sweep
-
-CELLS = sweep({"heads": (1, 2), "length": (8,), "seed": tuple(range(60))}, steps=100).cells
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -43,18 +39,15 @@ def test_a_run_can_be_followed(tmp_path):
         events(Event("round", "4 heads", total=1000))
         events(Event("programs", done=1, total=2))
         events(Event("steps", done=10))
-        events(Event("checkpoint", done=50, detail=(CELLS[:2], np.array([0.5, np.nan], np.float32))))
-        events(Event("early", detail=Early(3, 8, 50, 1.0)))
+        events(Event("early", detail={"heads": 3, "length": 8, "step": 50, "seconds": 1.0}))
         events(Event("steps"))
         writer._write()
         live = read_live(tmp_path)
         assert (live.phase, live.why, live.programs, live.steps) == ("training", "4 heads", (1, 2), (10, 1000))
-        assert [curve.points for curve in live.curves[:1]] == [((50, 0.5),)]
-        assert np.isnan(live.curves[1].points[0][1])
         assert (live.early["heads"], live.state(), live.pid) == (3, "running", os.getpid())
         writer.ended = "budget"
     live = read_live(tmp_path)
-    assert (live.phase, live.ended, live.state(), live.curves) == ("ended", "budget", "ended", ())
+    assert (live.phase, live.ended, live.state()) == ("ended", "budget", "ended")
     assert heard == [10], "a bar that failed is told nothing more"
     assert [path.name for path in tmp_path.iterdir()] == [LIVE_FILE]
 
@@ -66,15 +59,6 @@ def test_what_ends_a_run_is_kept(tmp_path, error, ended):
     live = read_live(tmp_path)
     assert live.ended == ended
     assert "headcount measure mine" in how_it_ended(live)
-
-
-def test_curves_are_those_in_training_and_not_too_many(tmp_path):
-    writer = LiveWriter(tmp_path)
-    writer(Event("checkpoint", done=100, detail=(CELLS[:2], [0.1, 0.2])))
-    assert len(writer._curves) == 2
-    writer(Event("checkpoint", done=5, detail=(CELLS, [0.1] * len(CELLS))))
-    assert len(writer._curves) == MAX_CURVES
-    assert all(curve.points == ((5, 0.1),) for curve in writer._curves.values())
 
 
 def test_a_folder_that_cannot_be_written_does_not_disturb_the_run(tmp_path):
@@ -95,17 +79,7 @@ def test_a_process_that_is_gone_or_silent_is_not_alive(tmp_path):
     assert "again" in how_it_ended(killed)
 
 
-def test_a_curve_of_no_steps_is_foreign(tmp_path):
-    with LiveWriter(tmp_path) as writer:
-        writer(Event("checkpoint", done=0, detail=(CELLS[:1], [0.5])))
-        writer._write()
-        content = (tmp_path / LIVE_FILE).read_text()
-    for steps, understood in ((1, True), (0, False)):
-        (tmp_path / LIVE_FILE).write_text(content.replace('"steps": 100', f'"steps": {steps}'))
-        assert (read_live(tmp_path) is not None) is understood
-
-
-@given(JSON, st.sampled_from([None, "pid", "beat", "phase", "programs", "curves", "early", "seconds_left", "ended"]))
+@given(JSON, st.sampled_from([None, "pid", "beat", "phase", "programs", "early", "seconds_left", "ended"]))
 def test_foreign_content_is_nothing_or_whole(tmp_path_factory, value, name):
     root = tmp_path_factory.mktemp("live")
     with LiveWriter(root, "mine"):

@@ -24,7 +24,7 @@ from .spoiling import seeds_in
 
 LIVE = {
     "format": FORMAT, "pid": 7, "host": "another", "command": "", "started": 1.0, "beat": 2.0, "phase": "training",
-    "why": "", "programs": [0, 0], "steps": [0, 0], "seconds_left": None, "early": None, "curves": [], "ended": "",
+    "why": "", "programs": [0, 0], "steps": [0, 0], "seconds_left": None, "early": None, "ended": "",
 }  # fmt: skip
 KEY = bucket(0)[0].cell.key
 

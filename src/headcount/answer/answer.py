@@ -20,7 +20,7 @@ APART = ("data_seed", "start")
 
 
 def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> Answer:
-    """How many heads the task of a table needs; where ranks were varied too, which of the two it is short of.
+    """Say how many heads the task of a table needs; where ranks were varied too, which of the two it is short of.
 
     Where some head count has several ranks the answer is about heads and rank; where there are several kv_heads or
     head_dims, about heads at each of them; otherwise about heads alone. Every start
@@ -51,11 +51,11 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
 
 
 def asked_table(table: ErrorTable) -> tuple[ErrorTable, tuple[str, ...]]:
-    """The table over the axes that an answer reads, the best over all others; and notes that say so."""
+    """Return the table over the axes that an answer reads, the best over all others; and notes that say so."""
     asked = ASKED if has_map(table) else ASKED + APART
     over = [axis for axis, values in table.axes.items() if axis not in asked]
     notes = tuple(
-        f"best over {axis} {', '.join(map(str, table.values(axis)))}" for axis in over if _varied(table, axis)
+        f"best over {axis} {', '.join(map(str, table.values(axis)))}" for axis in over if len(table.values(axis)) > 1
     )
     for axis in over:
         table = table.reduced(axis)
@@ -66,14 +66,7 @@ def has_map(table: ErrorTable) -> bool:
     """Whether some head count was tried at several ranks."""
     if not table.has("rank"):
         return False
-    others = [table.index(axis) for axis in table.axes if axis not in ("heads", "rank")]
+    table = table.with_axes("heads", "rank")
     finished = np.isfinite(table.errors)
-    tried = finished.any(axis=tuple(others)) | (not finished.any())
-    if not table.has("heads"):
-        return bool(tried.sum() > 1)
-    ranks = table.index("rank") - sum(place < table.index("rank") for place in others)
-    return bool((tried.sum(axis=ranks) > 1).any())
-
-
-def _varied(table: ErrorTable, axis: str) -> bool:
-    return len(table.values(axis)) > 1
+    tried = finished.reshape(*finished.shape[:2], -1).any(axis=2) | (not finished.any())
+    return bool((tried.sum(axis=1) > 1).any())

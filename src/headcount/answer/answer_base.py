@@ -1,4 +1,4 @@
-"""What an answer is, whichever rule gave it."""
+"""The answer of any rule."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -7,7 +7,7 @@ from ..store.experiment import Value
 
 Limit = Literal["heads", "rank", "both", "neither", "unknown"]
 Kind = Literal["needs", "floor", "none"]
-"""Of an answer: so many heads are needed; or they do as well as more, and none gets below a floor; or there is none."""
+"""Of an answer: a number of heads is needed; or the fewest do as well as more, above a floor; or there is no answer."""
 SIGNALS = ("drop", "slope", "reversal")
 Unknown = Literal["seeds", "data", "search"]
 """What an interval allows for: other seeds, other draws of the data, and solutions that the search missed."""
@@ -134,7 +134,7 @@ class Answer:
         return self.heads is not None and heads >= self.heads
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON: `verdict` is the sentence; heads, low, high and rank are given beside the intervals of `needs`."""
+        """Return JSON: `verdict` is the sentence; heads, low, high and rank repeat the intervals of `needs`."""
         content = asdict(self)
         flat = {name: getattr(self, name) for name in ("heads", "low", "high", "rank")}
         return {"verdict": content.pop("sentence")} | flat | content

@@ -1,4 +1,4 @@
-"""What models without attention reach, beside the errors of the models with it."""
+"""What models without attention reach, to compare the errors of models with it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Baseline:
 
 
 def baselines_of(table: ErrorTable, stored: Iterable[Mapping[str, Any]]) -> tuple[Baseline, ...]:
-    """The baselines beside a table at its longest length: the best constant answer first, the others by error.
+    """Return the baselines of a table at its longest length: the best constant answer first, the others by error.
 
     Arguments: `stored` is the attachment "baselines" of an experiment; those of other lengths, and those that were
     skipped, are left out.
@@ -45,18 +45,18 @@ def baselines_of(table: ErrorTable, stored: Iterable[Mapping[str, Any]]) -> tupl
 
 
 def skipped_baselines(table: ErrorTable, stored: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What was not computed, each with the reason."""
+    """Return what was not computed, each with the reason."""
     length = max(table.values("length"), default=None)
     return tuple(f"{each['label']}: {each['note']}" for each in _at_length(stored, length) if each["error"] is None)
 
 
 def validation_examples(stored: Iterable[Mapping[str, Any]]) -> int | None:
-    """How many validation examples there are, at the length that has the fewest; None where that is not stored."""
+    """Return the number of validation examples, at the length that has the fewest; None where that is not stored."""
     return min((each["validation_examples"] for each in stored if "validation_examples" in each), default=None)
 
 
 def _at_length(stored: Iterable[Mapping[str, Any]], length: Any) -> list[Mapping[str, Any]]:
-    """The entries of one length, each name once, of the first draw of the data that is there."""
+    """Return the entries of one length, each name once, of the first draw of the data that is there."""
     chosen: dict[str, Mapping[str, Any]] = {}
     for each in sorted(stored, key=lambda entry: entry.get("data_seed", 0)):
         if length is None or each.get("length", length) == length:
@@ -65,7 +65,7 @@ def _at_length(stored: Iterable[Mapping[str, Any]], length: Any) -> list[Mapping
 
 
 def _constant(table: ErrorTable, length: Any) -> float:
-    """The error of the best constant answer on the first draw of the data."""
+    """Return the error of the best constant answer on the first draw of the data."""
     for axis, value in (("length", length), ("data_seed", min(table.values("data_seed"), default=None))):
         table = table.select(**{axis: value}) if table.has(axis) else table
     there = table.baseline[np.isfinite(table.errors)]

@@ -25,7 +25,7 @@ class Resampled(NamedTuple):
 
 
 def bootstrap(errors: Float[np.ndarray, "*cells seeds"], resamples: int = RESAMPLES, seed: int = 0) -> Resampled:
-    """The finished seeds of every cell drawn again with replacement, as many as it has.
+    """Draw the finished seeds of every cell again with replacement, as many as it has.
 
     Every cell has a finished seed; NaN marks the others, which are errors of no size and are never drawn.
     """
@@ -46,7 +46,7 @@ def _of_many(
     resamples: int,
     generator: np.random.Generator,
 ) -> Resampled:
-    """The same law without its other draws: the smallest and the middle of n uniform numbers, one after another.
+    """Draw from the same law without its other draws: the smallest and the middle of n uniform numbers in turn.
 
     The smallest of n numbers above x is x + (1 - x) (1 - u^(1/n)) with u uniform; the i-th smallest of n - 1 more above
     it is that far up again by a number of the law Beta(i, n - i).
@@ -64,13 +64,13 @@ def _of_many(
 
 
 def _gathered(values: np.ndarray, places: Int[np.ndarray, "resamples *cells draws"]) -> np.ndarray:
-    """`values[cell, places[resample, cell, draw]]`."""
+    """Return `values[cell, places[resample, cell, draw]]`."""
     offsets = np.arange(values.size // values.shape[-1]).reshape(*values.shape[:-1], 1) * values.shape[-1]
     return values.ravel()[places + offsets]
 
 
 def interval_of(tried: tuple[int, ...], index: int, drawn: Int[np.ndarray, " resamples"]) -> tuple[int, int]:
-    """The values that hold what was drawn in 90 % of resamples, and those between the tried ones that may be it too.
+    """Return the ends of the values that 90 % of resamples give, with those between the tried ones that may be it too.
 
     `index` and `drawn` are places in `tried`: of the table itself, and of its resamples.
     """

@@ -63,7 +63,7 @@ class ClaimResult:
         return replace(self, verdict=Verdict.UNDECIDED if control.verdict.passed else self.verdict, reference=control)
 
     def as_dict(self) -> dict[str, Any]:
-        """A line of a study as JSON, with what the published numbers gave."""
+        """Return a line of a study as JSON, with what the published numbers gave."""
         seen = self.reference
         published = None if seen is None else {"verdict": seen.verdict, "evidence": seen.evidence}
         line = {"statement": self.statement, "verdict": self.verdict, "evidence": self.evidence}
@@ -113,19 +113,19 @@ def judged(
 
 
 def decided(true: bool) -> Verdict:
-    """HOLDS or DIFFERS, for a claim that was measured."""
+    """Return HOLDS or DIFFERS, for a claim that was measured."""
     return Verdict.HOLDS if true else Verdict.DIFFERS
 
 
 def promise_verdict(kept: bool, *, estimated: bool = False) -> Verdict:
-    """FAILS unless the promise of a program is kept; ESTIMATED where that rests on samples or searches."""
+    """Return FAILS unless the promise of a program is kept; ESTIMATED where that rests on samples or searches."""
     if not kept:
         return Verdict.FAILS
     return Verdict.ESTIMATED if estimated else Verdict.HOLDS
 
 
 def verdict_of(holds: Iterable[bool], differs: Iterable[bool]) -> Verdict:
-    """DIFFERS where one of several things refutes a claim, HOLDS where all bear it out."""
+    """Return DIFFERS where one of several things refutes a claim, HOLDS where all bear it out."""
     if any(differs):
         return Verdict.DIFFERS
     return Verdict.HOLDS if all(holds) else Verdict.UNDECIDED

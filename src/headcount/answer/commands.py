@@ -9,7 +9,7 @@ FLAGS = ("--labels", "--regression", "--live", "--dry-run", "--json")
 
 
 def changed(command: str, options: Mapping[str, Any]) -> str:
-    """The command with these options; without a command, the call of `hc.measure` with these arguments.
+    """Return the command with these options; without a command, the call of `hc.measure` with these arguments.
 
     Options are named as arguments are in Python: `layers`, `learning_rates`.
 
@@ -20,77 +20,62 @@ def changed(command: str, options: Mapping[str, Any]) -> str:
         >>> changed("", {"heads": range(1, 17), "effort": "thorough"})
         "hc.measure(..., heads=range(1, 17), effort='thorough')"
     """
-    words = _words(command)
-    if not words:
+    if not _split(command):
         return f"hc.measure(..., {as_arguments(options)})"
-    for name, value in options.items():
-        flag = f"--{name.replace('_', '-')}"
-        words = _without(words, flag)
-        words += [flag, as_option(value)]
-    return shlex.join(words)
+    flags = {f"--{name.replace('_', '-')}": as_option(value) for name, value in options.items()}
+    kept = [word for flag, words in _split(command) if flag not in flags for word in words]
+    return shlex.join([*kept, *(word for pair in flags.items() for word in pair)])
 
 
 def as_arguments(options: Mapping[str, Any]) -> str:
-    """Options as arguments in Python: `layers=2, heads=range(1, 17)`."""
+    """Write options as arguments in Python: `layers=2, heads=range(1, 17)`."""
     return ", ".join(f"{name}={_as_python(value)}" for name, value in options.items())
 
 
 def task_of(command: str) -> str:
-    """What a command measures: its first word that is neither an option nor the value of one; empty without one.
+    """Return what a command measures: its first word that is no option and no value of one; "" without one.
 
     Example:
         >>> from headcount.answer.commands import task_of
         >>> task_of("headcount measure --labels --steps 500 mine.npz")
         'mine.npz'
     """
-    words = iter(_words(command)[2:])
-    for word in words:
-        if not word.startswith("-"):
-            return word
-        if word not in FLAGS and "=" not in word:
-            next(words, "")
-    return ""
+    return next((words[0] for flag, words in _split(command)[2:] if not flag), "")
 
 
 def value_of(command: str, option: str) -> str:
-    """The value of an option, such as `--targets`; empty where it is not given."""
-    words = _words(command)
-    for word, following in zip(words, [*words[1:], ""], strict=False):
-        if word == option:
-            return following
-        if word.startswith(f"{option}="):
-            return word.removeprefix(f"{option}=")
-    return ""
-
-
-def _words(command: str) -> list[str]:
-    """The words of a command; none where it is no command, such as one with an unclosed quotation mark."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
-
-
-def _without(words: list[str], flag: str) -> list[str]:
-    """The words without an option and its value; the task stays where it is."""
-    kept, skipping = [], False
-    for word in words:
-        if skipping:
-            skipping = False
-        elif word == flag:
-            skipping = True
-        elif not word.startswith(f"{flag}="):
-            kept.append(word)
-    return kept
+    """Return the value of an option, such as `--targets`; "" where it is not given."""
+    given = (words[-1].removeprefix(f"{option}=") for flag, words in _split(command) if flag == option)
+    return next(given, "")
 
 
 def as_option(value: Any) -> str:
-    """A value as it is typed: `1:6` of a range, `1,2,4` of a list."""
+    """Write a value as it is typed: `1:6` for a range, `1,2,4` for a list."""
     if isinstance(value, range):
         return f"{value[0]}:{value[-1]}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ",".join(map(as_option, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _split(command: str) -> list[tuple[str, list[str]]]:
+    """Split a command into its options, each a flag and its words, and other words, whose flag is "".
+
+    Nothing is returned for what is no command, such as one with an unclosed quotation mark.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return []
+    parts: list[tuple[str, list[str]]] = []
+    for word in words:
+        flag = word.partition("=")[0] if word.startswith("-") else ""
+        wants_value = parts and parts[-1][0] not in ("", *FLAGS) and len(parts[-1][1]) == 1
+        if wants_value and "=" not in parts[-1][1][0] and not word.startswith("--"):
+            parts[-1][1].append(word)
+        else:
+            parts.append((flag, [word]))
+    return parts
 
 
 def _as_python(value: Any) -> str:

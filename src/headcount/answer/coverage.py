@@ -73,16 +73,16 @@ class Coverage:
         return f"{self.trained} of {of} trained; this answer is from those. {self.go_on}"
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return JSON."""
         return {"complete": self.complete, "missing": self.missing, "command": self.command}
 
 
 def coverage_of(progress: Progress, attachments: Mapping[str, Any] | None = None, *, running: bool = False) -> Coverage:
-    """How much of an experiment a results folder holds.
+    """Return how much of an experiment a results folder holds.
 
     Args:
         progress: How far the experiment is, from `Store.progress`.
-        attachments: What is stored beside its cells.
+        attachments: What is stored with its cells.
         running: Whether a run is training the others now.
     """
     effort = (attachments or {}).get("effort")

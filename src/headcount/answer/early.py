@@ -6,6 +6,6 @@ from ..store import Record
 
 
 def early_record(records: Iterable[Record]) -> Record | None:
-    """The record that has the early estimate of an experiment: the one that was made first."""
+    """Return the record that has the early estimate of an experiment: the one that was made first."""
     seen = [record for record in records if "early" in record.provenance]
     return min(seen, key=lambda record: record.provenance["early"]["seconds"], default=None)

@@ -29,7 +29,7 @@ def has_heads_map(table: ErrorTable) -> bool:
 
 
 def parts_of(table: ErrorTable) -> dict[tuple[Any, Any], ErrorTable]:
-    """The part of a table at every (kv_heads, head_dim), less the head counts that were not tried there.
+    """Return the part of a table at every (kv_heads, head_dim), less the head counts that were not tried there.
 
     None stands for an axis that the table does not have. Places of a single head count are left out, unless all are.
     """
@@ -46,7 +46,7 @@ def parts_of(table: ErrorTable) -> dict[tuple[Any, Any], ErrorTable]:
 
 
 def _own(table: ErrorTable) -> ErrorTable:
-    """The models of which every head has its own keys and values: as many kv_heads as heads."""
+    """Return the models whose heads each have their own keys and values: as many kv_heads as heads."""
     table = table.ordered("heads", "kv_heads")
     heads, groups = table.values("heads"), table.values("kv_heads")
     own = np.equal.outer(heads, groups).reshape(len(heads), len(groups), *(1,) * (table.errors.ndim - 2))
@@ -54,7 +54,7 @@ def _own(table: ErrorTable) -> ErrorTable:
 
 
 def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answer]) -> Answer:
-    """The answer of a table of heads x kv_heads x head_dim: what is needed at each, and in one sentence.
+    """Answer from a table of heads x kv_heads x head_dim: what is needed at each, and in one sentence.
 
     The interval of the answer is that of the place that needs fewest heads, of those that are not far behind the best;
     `map` has all of them.
@@ -101,7 +101,7 @@ def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answe
 def _compared(
     places: tuple[HeadsAt, ...], answers: dict[tuple[Any, Any], Answer], parts: dict[tuple[Any, Any], ErrorTable]
 ) -> tuple[HeadsAt, ...]:
-    """The places, each with how many times the error of the best it has, and whether it is far behind that one.
+    """Add to the places how many times the error of the best each has, and whether it is far behind that one.
 
     It is where its error is `FAR_BEHIND` times the best one's, is above `FAR_ABOVE`, and dropped by less.
     """
@@ -124,7 +124,7 @@ def _compared(
 
 
 def _notes(places: tuple[HeadsAt, ...], answers: dict[tuple[Any, Any], Answer]) -> tuple[str, ...]:
-    """The notes of all places, each once, with where it was made unless everywhere."""
+    """Return the notes of all places, each once, with where it was made unless everywhere."""
     made_at: dict[str, list[HeadsAt]] = {}
     for each in places:
         for note in dict.fromkeys(answers[each.kv_heads, each.head_dim].notes):
@@ -135,7 +135,7 @@ def _notes(places: tuple[HeadsAt, ...], answers: dict[tuple[Any, Any], Answer]) 
 
 
 def _sentence(places: tuple[HeadsAt, ...]) -> str:
-    """`needs 4 heads at every kv_heads and head_dim tried`, or which places need how many."""
+    """Return `needs 4 heads at every kv_heads and head_dim tried`, or which places need how many."""
     by_count: dict[int | None, list[HeadsAt]] = {}
     far = [each for each in places if each.far]
     for each in places:
@@ -165,7 +165,7 @@ def _axes(places: tuple[HeadsAt, ...]) -> str:
 
 
 def _where(places: list[HeadsAt]) -> str:
-    """`kv_heads 1 and head_dim 4 and 8, own keys and head_dim 8`: the head_dims of each kv_heads."""
+    """Return `kv_heads 1 and head_dim 4 and 8, own keys and head_dim 8`: the head_dims of each kv_heads."""
     dims: dict[Any, list[int]] = {}
     for each in places:
         dims.setdefault(each.kv_heads, []).extend([] if each.head_dim is None else [each.head_dim])
@@ -178,7 +178,7 @@ def _where(places: list[HeadsAt]) -> str:
 
 
 def need_words(place: HeadsAt) -> str:
-    """What a map writes at a place: `4`, `4 [3, 4]`, `far`, or that the head counts tried show no transition."""
+    """Return what a map writes at a place: `4`, `4 [3, 4]`, `far`, or that the head counts tried show no transition."""
     if place.needs is None:
         return "floor" if place.kind == "floor" else "none"
     if place.far:

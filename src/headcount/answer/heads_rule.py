@@ -16,7 +16,7 @@ from .signals import (
     ON_A_FLOOR,
     SMALL,
     SOLVED,
-    Drop,
+    DropTransition,
     drop_indices,
     drop_transition,
     has_floor,
@@ -41,7 +41,7 @@ MUCH = 0.1
 
 
 def answer_by_heads(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
-    """The answer of a table of heads x length x seed, perhaps also over starts and draws of the data.
+    """Answer from a table of heads x length x seed, perhaps also over starts and draws of the data.
 
     The first draw answers; the others say how far it can be trusted. A head count with fewer than two finished seeds is
     excluded.
@@ -54,7 +54,7 @@ def answer_by_heads(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
 
 
 def _over_draws(first: Answer, others: list[Answer], tried: tuple[int, ...]) -> Answer:
-    """The first answer, its interval widened to those of other draws of the data."""
+    """Widen the interval of the first answer to those of other draws of the data."""
     needs = first.needs["heads"]
     there = [other.heads for other in others if other.heads is not None]
     low, high = min([needs.at, *there]), max([needs.at, *there])
@@ -74,7 +74,7 @@ def _over_draws(first: Answer, others: list[Answer], tried: tuple[int, ...]) -> 
 
 
 def _with_interval(answer: Answer, at: int, unknowns: dict[Unknown, Interval]) -> Answer:
-    """The answer with the bounds that hold all unknowns."""
+    """Return the answer with the bounds that hold all unknowns."""
     low, high = min(each.low for each in unknowns.values()), max(each.high for each in unknowns.values())
     needs = Interval(at, low, high)
     sentence = answer.sentence if answer.kind == "floor" else f"needs {count_of_heads(at)} [{low}, {high}]"
@@ -82,7 +82,7 @@ def _with_interval(answer: Answer, at: int, unknowns: dict[Unknown, Interval]) -
 
 
 def judged_errors(table: ErrorTable) -> ErrorTable | None:
-    """The smallest errors, by heads and length, that decide the answer; None where there are none.
+    """Return the smallest errors, by heads and length, that decide the answer; None where there are none.
 
     They are those of the first draw of the data, of head counts with enough finished seeds.
     """
@@ -93,7 +93,7 @@ def judged_errors(table: ErrorTable) -> ErrorTable | None:
 
 
 def _usable(table: ErrorTable) -> tuple[ErrorTable | None, list[int]]:
-    """The part with the head counts that have enough finished seeds at every length, and the other head counts."""
+    """Return the part of the head counts with enough finished seeds at every length, and the other head counts."""
     usable = np.all(np.sum(np.isfinite(table.errors), axis=2) >= MIN_SEEDS, axis=1)
     tried = table.values("heads")
     left_out = [heads for heads, kept in zip(tried, usable, strict=True) if not kept]
@@ -131,7 +131,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     slopes, reversals = length_slopes(best, lengths), reversal_scores(best)
     rising = np.quantile(length_slopes(drawn.best, lengths), TAIL, axis=0) > 0
     if drop.index == 0 and best[0].max() > SMALL and rising.all():
-        drop = Drop(None, GROWS_WITH_LENGTH)
+        drop = DropTransition(None, GROWS_WITH_LENGTH)
     enough_seeds = np.isfinite(table.errors).sum(axis=2).min() >= MIN_SLOPE_SEEDS
     slope = slope_transition(rising) if enough_seeds else None
     kind, floor = _kind(drop, best), _floor(judged)
@@ -180,7 +180,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     return _with_interval(found, at, unknowns)
 
 
-def _kind(drop: Drop, best: Float[np.ndarray, "heads lengths"]) -> Kind:
+def _kind(drop: DropTransition, best: Float[np.ndarray, "heads lengths"]) -> Kind:
     """Whether the head count is needed, or only does as well as more: the smallest one tried without a small error, or
     one at which the error hardly falls."""
     if drop.index is None:
@@ -190,7 +190,7 @@ def _kind(drop: Drop, best: Float[np.ndarray, "heads lengths"]) -> Kind:
 
 
 def _floor(judged: ErrorTable) -> float | None:
-    """The error that stays at every head count, at the worst length; None where it is not worth naming."""
+    """Return the error that stays at every head count, at the worst length; None where it is not worth naming."""
     if not has_floor(judged.relative):
         return None
     return float(judged.errors.min(axis=0).max())
@@ -209,7 +209,7 @@ def _drop_at(
     unlearned: Float[np.ndarray, "heads one"],
     grain: Float[np.ndarray, " one"],
 ) -> int | None:
-    """The index of the drop at one length alone; None where heads make no difference there."""
+    """Return the index of the drop at one length alone; None where heads make no difference there."""
     drop = drop_transition(best, median, unlearned, grain)
     return None if _kind(drop, best) == "floor" else drop.index
 
@@ -220,7 +220,7 @@ def chance_missed(
     index: int,
     smallest: Float[np.ndarray, "..."] | float = SOLVED,
 ) -> float:
-    """The chance that the next smaller head count is enough too and every start there missed it.
+    """Return the chance that the next smaller head count is enough too and every start there missed it.
 
     A kind of start that succeeds with probability p at the answer misses m times in a row with (1 - p)^m. Where some
     starts failed at the answer, the smaller head count is taken to be twice as hard. Of several lengths the worst.
@@ -241,7 +241,7 @@ def chance_missed(
 
 
 def _grain(judged: ErrorTable) -> Float[np.ndarray, " lengths"]:
-    """What one wrong validation example adds to a relative error rate, per length; 0 for other metrics.
+    """Return what one wrong validation example adds to a relative error rate, per length; 0 for other metrics.
 
     The standard error of a baseline b over n examples is sqrt(b (1 - b) / n), which gives n.
     """
@@ -254,7 +254,7 @@ def _grain(judged: ErrorTable) -> Float[np.ndarray, " lengths"]:
 
 
 def nothing_learned(words: str, judged: ErrorTable) -> str:
-    """The words, and the smallest error beside what a constant answer scores there."""
+    """Add to the words the smallest error, and what a constant answer scores there."""
     place = np.unravel_index(np.nanargmin(judged.relative), judged.errors.shape)
     error, baseline = judged.errors[place], judged.baseline[place]
     chance = (
@@ -272,7 +272,7 @@ def _by_heads(heads: tuple[int, ...], values: np.ndarray) -> dict[int, float | N
 
 
 def all_diverged(models: int) -> Answer:
-    """The answer where no model has an error."""
+    """Return the answer where no model has an error."""
     return _no_answer(f"{f'all {models} models' if models > 1 else 'the one model'} {DIVERGED}")
 
 

@@ -44,5 +44,5 @@ METRICS: dict[str, Metric] = {
 
 
 def metric_of(records: Iterable[Record]) -> Metric:
-    """What head counts are compared by in these records: the error rate where there is one, otherwise the NMSE."""
+    """Return what head counts are compared by: the error rate where these records have one, otherwise the NMSE."""
     return ERROR_RATE if any("error" in record.metrics for record in records) else NMSE

@@ -33,7 +33,7 @@ from .words import count_of_heads, error_words, heads_listed
 
 MAX_STEPS = 3
 OVERFITTING = 7.0
-"""A training error so many times below the validation error is overfitting."""
+"""A validation error this many times the training error is overfitting."""
 FALLING, LAST_POINTS = 0.95, 3
 """A validation curve has not converged if over its last points (a tenth of the steps) it falls below this share."""
 MANY_SEEDS = 16
@@ -51,14 +51,15 @@ STORED = ("examples", "content", "corpus")
 """What the spec of a task of stored examples has: arrays, images, passages."""
 OF_DATA = ("answered_at", "validation_fraction")
 """Options of a file of data; a task that was made in Python has them already."""
-GOES_ON = ("heads", "seeds", "effort")
-"""Options that go on with the same experiment."""
+CONTINUING = ("heads", "seeds", "effort")
+"""Options that continue the same experiment."""
 ALWAYS_TAKEN = ("heads", "seeds", "effort", "learning_rates")
-"""Arguments that `hc.measure` takes beside any task, model and training."""
+"""Arguments that `hc.measure` takes with any task, model and training."""
 OF_THE_TASK = ("--targets", "--sequence", "--embeddings")
 """Options of `headcount measure` that `headcount verify` needs to read a user's data again."""
 MAX_HEADS = 32
 """Head counts past which no more are advised."""
+UNKNOWNS = {"seeds": "the scatter between seeds", "data": "other draws of the data", "search": "the search"}
 MORE_HEADS = {
     STILL_FALLING: "The error still falls with every head",
     NO_SHARP_DROP: "The error changes with heads, and more may show a drop that lasts",
@@ -101,7 +102,7 @@ class Situation:
     command: str = ""
 
     def step(self, why: str, **options: Any) -> NextStep:
-        """A step that changes some options; in words alone where the run may not take them."""
+        """Return a step that changes some options; in words alone where the run may not take them."""
         if self.command:
             of_file = self.of_arrays and ":" not in task_of(self.command)
             taken = of_file or not any(name in OF_DATA for name in options)
@@ -112,15 +113,15 @@ class Situation:
         return NextStep(why, changed(self.command, options | self._folder_of_its_own(options)))
 
     def _folder_of_its_own(self, options: dict[str, Any]) -> dict[str, str]:
-        """Other models, data or training answer another question: it goes into a folder beside this one."""
-        told_apart = [name for name in options if name not in GOES_ON]
+        """Name another folder where other models, data or training make it another question."""
+        told_apart = [name for name in options if name not in CONTINUING]
         if not (self.command and self.folder and told_apart):
             return {}
         name = told_apart[0]
         return {"out": f"{self.folder.rstrip('/')}-{name.replace('_', '-')}-{as_option(options[name])}"}
 
     def setting(self, part: str, name: str, otherwise: Any = None) -> Any:
-        """A setting of the task, the model or the training that all cells share."""
+        """Return a setting of the task, the model or the training that all cells share."""
         return self.experiment.settings.get(part, {}).get(name, otherwise)
 
     @property
@@ -178,7 +179,7 @@ class Situation:
 
 
 def next_steps(situation: Situation) -> tuple[NextStep, ...]:
-    """What to do next, the most useful first: at least one step and at most three."""
+    """Return what to do next, the most useful first: at least one step and at most three."""
     steps: list[NextStep] = []
     for rule in RULES:
         for step in rule(situation):
@@ -188,28 +189,25 @@ def next_steps(situation: Situation) -> tuple[NextStep, ...]:
 
 
 def _stopped(of: Situation) -> Iterator[NextStep]:
-    """Training that ended before it was done: the same command goes on."""
+    """Continue training that ended before it was done, with the same command."""
     again = of.command or "hc.measure(...)"
     if of.effort.get("ended") == "budget":
-        yield NextStep("The minutes were over before the answer was settled; the same command goes on", again)
+        yield NextStep("The minutes were over before the answer was settled; the same command continues", again)
     elif of.missing:
         models = "1 model asked for is" if of.missing == 1 else f"{of.missing} models asked for are"
-        yield NextStep(f"{models} not trained yet; the same command goes on", again)
+        yield NextStep(f"{models} not trained yet; the same command continues", again)
     failed = sum(not record.settled for record in of.records)
     if failed:
         yield NextStep(f"Of {len(of.records)} models {failed} failed; the same command trains them again", again)
     diverged = sum(record.outcome is Outcome.DIVERGED for record in of.records)
     if diverged:
         why = f"Of {len(of.records)} models {diverged} {DIVERGED}"
-        yield of.step(why, learning_rates=[min(SLOWER * _learning_rate(of), TrainSpec().learning_rate)])
+        yield of.step(why, learning_rates=[min(SLOWER * _usual(of, "learning_rate"), TrainSpec().learning_rate)])
 
 
-def _one_seed(of: Situation) -> Iterator[NextStep]:
+def _too_little_tried(of: Situation) -> Iterator[NextStep]:
     if of.answer.reason == ONE_SEED and not of.effort:
         yield of.step("One seed is not evidence", seeds=USUAL_SEEDS)
-
-
-def _one_head_count(of: Situation) -> Iterator[NextStep]:
     if of.answer.reason == ONE_HEAD_COUNT and "heads" in of.experiment.axes:
         yield of.step("Head counts are compared, so give several", heads=USUAL_HEADS)
 
@@ -219,28 +217,27 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
         return
     rivals = [each for each in of.baselines if each.name != CONSTANT]
     constant = next((each.error for each in of.baselines if each.name == CONSTANT), 1.0)
-    best = min(rivals, key=lambda each: each.error, default=None)
+    best, longer = min(rivals, key=lambda each: each.error, default=None), {"steps": 2 * _usual(of, "steps")}
     if best is not None and best.error < NOTHING_LEARNED * constant:
         reached = f"{best.label} has {error_words(of.table.metric, [best.error])}"
         why = f"Nothing was learned, but y depends on x: {reached}; another learning rate may help"
-    else:
-        # From a part of the training examples it does not follow.
-        *others, last = [each.label for each in rivals if not each.note] or [""]
-        also = f", nor by {', '.join(others)}{' or ' if others else ''}{last}" if last else ""
-        why = f"Nothing was learned{also}: is row i of y the target of row i of x? Or training is too short"
-        yield of.step(why, steps=2 * _steps(of))
+        yield of.step(why, learning_rates=[SLOWER * _usual(of, "learning_rate")])
+        yield of.step("Or train for longer", **longer)
         return
-    yield of.step(why, learning_rates=[SLOWER * _learning_rate(of)])
-    yield of.step("Or train for longer", steps=2 * _steps(of))
+    # From a part of the training examples it does not follow.
+    *others, last = [each.label for each in rivals if not each.note] or [""]
+    also = f", nor by {', '.join(others)}{' or ' if others else ''}{last}" if last else ""
+    why = f"Nothing was learned{also}: is row i of y the target of row i of x? Or training is too short"
+    yield of.step(why, **longer)
 
 
 def _more_heads(of: Situation) -> Iterator[NextStep]:
-    """An error that more heads may still lower."""
+    """Lower an error that more heads may still lower."""
     judged = of.judged
     if judged is None or of.answer.reason not in MORE_HEADS or differ_by_chance(judged, of.examples):
         return
     window, longest = of.setting("model", "window"), max(judged.values("length"))
-    if window is not None and window < longest and _layers(of) == 1:
+    if window is not None and window < longest and of.setting("model", "layers", 1) == 1:
         hidden = f"With one layer and a window of {window}, no head sees the other tokens of {longest}"
         yield of.step(f"{hidden}; a window over all of them", window=longest)
         return
@@ -249,7 +246,7 @@ def _more_heads(of: Situation) -> Iterator[NextStep]:
         more = range(1, max(ENOUGH_HEADS, 2 * most) + 1)
         yield of.step(f"{MORE_HEADS[of.answer.reason]}; at most {most} were tried", heads=more)
     if of.answer.reason == GROWS_WITH_LENGTH:
-        yield of.step("Or another layer", layers=_layers(of) + 1)
+        yield of.step("Or another layer", layers=of.setting("model", "layers", 1) + 1)
 
 
 def _few_examples(of: Situation) -> Iterator[NextStep]:
@@ -270,15 +267,17 @@ def _few_examples(of: Situation) -> Iterator[NextStep]:
 
 
 def _flat(of: Situation) -> Iterator[NextStep]:
-    """An error that no head count lowers."""
+    """Lower an error that no head count lowers."""
     if of.answer.kind != "floor":
         return
     floor = "" if of.answer.floor is None else f" ({error_words(of.table.metric, [of.answer.floor])})"
-    yield of.step(f"Heads do not lower the error{floor}; another layer may", layers=_layers(of) + 1)
+    yield of.step(
+        f"Heads do not lower the error{floor}; another layer may", layers=of.setting("model", "layers", 1) + 1
+    )
 
 
 def _at_the_query(of: Situation) -> Iterator[NextStep]:
-    """Stored examples that no head count learns well, read for the whole sequence."""
+    """Read stored examples that no head count learns at the last token."""
     read_at = of.setting("task", "answered_at") or of.setting("model", "answered_at") or "sequence"
     fails = of.judged is not None and float(of.judged.relative.min()) > FAILS
     if of.of_arrays and read_at == "sequence" and fails:
@@ -310,28 +309,26 @@ def _not_converged(of: Situation) -> Iterator[NextStep]:
         return
     heads = record.cell.model.get("heads")
     of_what = "" if heads is None else f" of {count_of_heads(heads)}"
-    yield of.step(f"The error{of_what} still falls at the end of training", steps=2 * _steps(of))
+    yield of.step(f"The error{of_what} still falls at the end of training", steps=2 * _usual(of, "steps"))
 
 
 def _uncertain(of: Situation) -> Iterator[NextStep]:
-    """An interval of several head counts, or an answer that the seeds do not bear out."""
+    """Narrow an interval of several head counts, or an answer that the seeds do not bear out."""
     if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT) or of.answer.reason.endswith(DIVERGED):
         return
-    if has_map(of.table) or has_heads_map(of.table):
-        if of.answer.kind == "none":
-            yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
-        return
-    narrowing = narrowing_of(of.answer, of.table, of.effort)
+    of_map = has_map(of.table) or has_heads_map(of.table)
+    narrowing = None if of_map else narrowing_of(of.answer, of.table, of.effort)
     if narrowing is not None:
-        yield of.step(f"{_open_counts(of.answer)} are left open by {_unknown(of.answer)}", **narrowing)
-    elif of.answer.kind == "none" and not of.effort:
-        yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
+        counts = f"{of.answer.low} to {count_of_heads(of.answer.high or 0)}"
+        yield of.step(f"{counts} are left open by {UNKNOWNS[of.answer.widest or 'seeds']}", **narrowing)
+    elif of.answer.kind == "none" and (of_map or not of.effort):
+        yield of.step("More seeds may show an answer", seeds=2 * max(1, len(of.table.values("seed"))))
     elif of.answer.kind == "none" and of.effort.get("level") != THOROUGH:
         yield of.step("More starts may show an answer", effort=THOROUGH)
 
 
 def narrowing_of(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The options that leave fewer head counts open; None where one is left, or all was tried."""
+    """Return the options that leave fewer head counts open; None where one is left, or all was tried."""
     if answer.widest is None:
         return None
     interval = answer.unknowns[answer.widest]
@@ -344,17 +341,8 @@ def narrowing_of(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -
     return {"seeds": max(MANY_SEEDS, 2 * len(table.values("seed")))}
 
 
-def _open_counts(answer: Answer) -> str:
-    return f"{answer.low} to {count_of_heads(answer.high or 0)}"
-
-
-def _unknown(answer: Answer) -> str:
-    names = {"seeds": "the scatter between seeds", "data": "other draws of the data", "search": "the search"}
-    return names[answer.widest or "seeds"]
-
-
 def _settled(of: Situation) -> Iterator[NextStep]:
-    """What is always worth doing."""
+    """Do what is always worth doing."""
     folder = of.folder or "DIR"
     yield NextStep("Everything on one page", shlex.join(["headcount", "report", folder]))
     if of.answer.kind == "needs" and of.command:
@@ -368,8 +356,7 @@ def _settled(of: Situation) -> Iterator[NextStep]:
 
 RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
     _stopped,
-    _one_seed,
-    _one_head_count,
+    _too_little_tried,
     _at_the_query,
     _nothing_learned,
     _few_examples,
@@ -382,19 +369,7 @@ RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
 )
 
 
-def _learning_rate(of: Situation) -> float:
-    rates = [record.cell.train.learning_rate for record in of.records if not record.cell.parent]
-    return float(of.setting("train", "learning_rate") or max(rates, default=0.01))
-
-
-def _steps(of: Situation) -> int:
-    steps = [record.cell.train.steps for record in of.records if not record.cell.parent]
-    return int(of.setting("train", "steps") or max(steps, default=3000))
-
-
-def _layers(of: Situation) -> int:
-    return int(of.setting("model", "layers", 1))
-
-
-def _more_seeds(of: Situation) -> int:
-    return 2 * max(1, len(of.table.values("seed")))
+def _usual(of: Situation, name: str) -> Any:
+    """Return a setting of the training that all share, or the largest of models that started at random weights."""
+    tried = [getattr(record.cell.train, name) for record in of.records if not record.cell.parent]
+    return of.setting("train", name) or max(tried, default=getattr(TrainSpec(), name))

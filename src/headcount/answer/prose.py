@@ -11,10 +11,19 @@ from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, POOLED, Baseline
 from .heads_rule import judged_errors
-from .rank_prose import rank_prose
 from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
 from .table import ErrorTable
-from .words import BELOW_EXACT, as_sentence, count_of_heads, error_name, error_words, factor_words, listed
+from .words import (
+    BELOW_EXACT,
+    as_sentence,
+    count_of_heads,
+    error_name,
+    error_words,
+    factor_words,
+    heads_listed,
+    listed,
+    size_of,
+)
 
 ALIKE = 1.05
 """Errors within this factor are alike, whatever the sampling error."""
@@ -35,7 +44,7 @@ def prose(
     converged: bool = True,
     overfits: bool = False,
 ) -> tuple[str, ...]:
-    """The answer in one to four sentences.
+    """Say the answer in one to four sentences.
 
     Args:
         table: What was answered.
@@ -48,22 +57,24 @@ def prose(
     if answer.map:
         return tuple(map(as_sentence, _of_map(answer)))
     asked, _ = asked_table(table)
+    judged = judged_errors(asked if has_map(table) else asked.reduced("rank"))
     if has_map(table):
-        judged = judged_errors(asked)
-        beside = [] if judged is None else _beside(judged, answer, baselines, examples, converged)
-        return (*rank_prose(asked, answer), *map(as_sentence, beside))
-    judged = judged_errors(asked.reduced("rank"))
-    if judged is None:
-        return (as_sentence(f"there is no answer: {answer.reason}"),)
-    say = {"needs": _needs, "floor": _floor}.get(answer.kind)
-    sentences = [_no_answer(judged, answer, examples) if say is None else say(judged, answer)]
-    sentences += _beside(judged, answer, baselines, examples, converged)
-    sentences += [_meaning(judged, baselines, overfits)] if answer.kind == "floor" else []
+        sentences = _of_rank(asked, answer)
+    elif judged is None:
+        sentences = [f"there is no answer: {answer.reason}"]
+    elif answer.kind == "none":
+        sentences = [_no_answer(judged, answer, examples)]
+    else:
+        sentences = [_needs(judged, answer) if answer.kind == "needs" else _floor(judged, answer)]
+    if judged is not None:
+        sentences += _without_attention(judged, answer, baselines, examples, converged)
+        if answer.kind == "floor" and not has_map(table):
+            sentences.append(_meaning(judged, baselines, overfits))
     return tuple(map(as_sentence, sentences))
 
 
 def _of_map(answer: Answer) -> list[str]:
-    """Where most heads are needed, and where fewest; where none of those tried are enough."""
+    """Say where most heads are needed, and where fewest; where none of those tried are enough."""
     needing = [each for each in answer.map if each.needed is not None]
     if not needing:
         return [f"there is no answer: {answer.reason}"]
@@ -81,6 +92,34 @@ def _of_map(answer: Answer) -> list[str]:
     return words
 
 
+def _of_rank(table: ErrorTable, answer: Answer) -> list[str]:
+    """Say in one or two sentences what a table over heads and rank shows."""
+    table = table.ordered("heads", "rank", "length", "seed")
+    heads, ranks = table.values("heads"), table.values("rank")
+    errors = table.reduced("seed").errors
+    there = np.isfinite(errors).all(axis=2)
+    worst = np.where(there, errors.max(axis=2, initial=-np.inf, where=np.isfinite(errors)), np.nan)
+    name, tried = error_name(table.metric), f"{heads_listed(heads)} of rank {listed(ranks)}"
+    if not there.any():
+        return [f"there is no answer: {answer.reason}"]
+    if answer.kind == "none":
+        row, column = np.unravel_index(np.nanargmin(worst), worst.shape)
+        best = f"{error_words(table.metric, [worst[row, column]])} at best, with {size_of(heads[row], ranks[column])}"
+        return [f"of {tried} {name} is {best}", f"there is no answer: {answer.reason}"]
+    if answer.kind == "floor":
+        spread = error_words(table.metric, worst[there])
+        return [f"{name} is {spread} for all of {tried}: neither heads nor rank makes a difference"]
+    solved = np.array([[answer.solves(count, rank) for rank in ranks] for count in heads]) & there
+    words = f"from {' or '.join(dict.fromkeys(size_of(*answer.frontier[end]) for end in (0, -1)))} on {name} is"
+    words = f"{words} {error_words(table.metric, worst[solved])}"
+    unsolved = worst[there & ~solved]
+    if not unsolved.size:
+        return [f"{words}, for all that was tried: {tried}"]
+    fold = answer.fold if answer.fold is not None and answer.fold >= MIN_FOLD else None
+    times = "" if fold is None else f", {factor_words(fold)} times less than in the next smaller models"
+    return [f"{words}{times}", f"the others of {tried} have {error_words(table.metric, unsolved)}"]
+
+
 def _needs(judged: ErrorTable, answer: Answer) -> str:
     heads = judged.values("heads")
     place = heads.index(answer.heads)
@@ -96,7 +135,7 @@ def _needs(judged: ErrorTable, answer: Answer) -> str:
 
 
 def _gain(judged: ErrorTable, place: int) -> str:
-    """What the head counts after a place add to it."""
+    """Return what the head counts after a place add to it."""
     heads, logs = judged.values("heads"), np.mean(np.log10(np.maximum(judged.relative, SOLVED)), axis=1)
     more = heads[place + 1 :]
     best = place + 1 + int(np.argmin(logs[place + 1 :]))
@@ -117,7 +156,7 @@ def _floor(judged: ErrorTable, answer: Answer) -> str:
 
 
 def _meaning(judged: ErrorTable, baselines: Sequence[Baseline], overfits: bool) -> str:
-    """What an error that no head count lowers may come from."""
+    """Return what an error that no head count lowers may come from."""
     rival = min(baselines, key=lambda each: each.error, default=None)
     few = "too few examples: the training error is far below the validation error"
     if rival is not None and rival.error < NOT_ALL_NOISE * _best(judged):
@@ -141,7 +180,7 @@ def _no_answer(judged: ErrorTable, answer: Answer, examples: int | None) -> str:
 
 
 def _trend(judged: ErrorTable, reason: str, examples: int | None) -> str:
-    """An error that falls without an answer, or seems to."""
+    """Describe an error that falls without an answer, or seems to."""
     heads = judged.values("heads")
     words = f"{_with(judged, 0)}{_lengths(judged)}, and with {heads[-1]} it is {_errors(judged, -1)}"
     if reason == GROWS_WITH_LENGTH:
@@ -159,7 +198,7 @@ def _with(judged: ErrorTable, place: int) -> str:
 
 
 def _errors(judged: ErrorTable, place: int) -> str:
-    """The errors of a head count over lengths."""
+    """Return the errors of a head count over lengths."""
     return error_words(judged.metric, judged.errors[place])
 
 
@@ -169,7 +208,7 @@ def _lengths(judged: ErrorTable) -> str:
 
 
 def differ_by_chance(judged: ErrorTable, examples: int | None) -> bool:
-    """Whether head counts differ by less than the sampling error of so many validation examples, at every length."""
+    """Whether head counts differ by less than the sampling error of the validation examples, at every length."""
     if examples is None:
         return False
     smallest, largest = judged.errors.min(axis=0), judged.errors.max(axis=0)
@@ -177,16 +216,16 @@ def differ_by_chance(judged: ErrorTable, examples: int | None) -> bool:
 
 
 def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: int) -> np.ndarray:
-    """Twice the standard error over so many examples: of a share, or of the mean square of normal residuals."""
+    """Return twice the standard error over the examples: of a share, or of the mean square of normal residuals."""
     errors = np.asarray(errors, float)
     variance = errors * (1 - errors) if judged.metric.baseline is None else 2 * errors**2
     return np.asarray(SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples))
 
 
-def _beside(
+def _without_attention(
     judged: ErrorTable, answer: Answer, baselines: Sequence[Baseline], examples: int | None, converged: bool
 ) -> list[str]:
-    """What models without attention reach at the longest length, and whether attention is worth it."""
+    """Return what models without attention reach at the longest length, and whether attention is worth it."""
     others = [each for each in baselines if each.name != CONSTANT]
     if not others:
         return []
@@ -211,7 +250,7 @@ def _named(judged: ErrorTable, baseline: Baseline) -> str:
 
 
 def _compared(judged: ErrorTable, rival: Baseline, examples: int | None) -> list[str]:
-    """What the best model without attention says about attention: as good within five per cent, or not told apart."""
+    """Compare the best model without attention: as good within five per cent, or not told apart."""
     best = _best(judged)
     if max(rival.error, best) <= SOLVED_WELL * judged.baseline.max():
         given = (
@@ -229,6 +268,6 @@ def _compared(judged: ErrorTable, rival: Baseline, examples: int | None) -> list
 
 
 def _best(judged: ErrorTable) -> float:
-    """The smallest error at the longest length."""
+    """Return the smallest error at the longest length."""
     lengths = judged.values("length")
     return float(judged.errors[:, lengths.index(max(lengths))].min())

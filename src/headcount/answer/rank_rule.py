@@ -1,6 +1,6 @@
 """Heads or rank: which of the two a task is short of, read from a sweep over both.
 
-A cell is a model of so many heads of so high a rank; its error is the smallest over seeds, at the length where that is
+A cell is a number of heads and a rank; its error is the smallest over seeds, at the length where that is
 largest, because a model that fails at one of the lengths has not solved the task. A larger model contains the smaller
 ones, so a cell counts with the smallest error among the cells it contains: what is above that is training's failure.
 
@@ -42,7 +42,7 @@ UNKNOWN, RANK, HEADS, BOTH, NEITHER = range(len(LIMITS))
 
 
 def answer_by_rank(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
-    """The answer of a table of heads x rank x length x seed; a cell with fewer than two finished seeds is excluded."""
+    """Answer from a table of heads x rank x length x seed; exclude cells with fewer than two finished seeds."""
     if len(table.values("seed")) < MIN_SEEDS:
         return _unknown(ONE_SEED)
     usable = np.all(np.sum(np.isfinite(table.errors), axis=3) >= MIN_SEEDS, axis=2)
@@ -118,7 +118,7 @@ class _Found:
 def _judge(
     cells: _Cells, errors: Float[np.ndarray, "resamples cells"], unlearned: Float[np.ndarray, " cells"]
 ) -> list[_Found]:
-    """The rule of this module on one relative error per cell, resample by resample."""
+    """Apply the rule of this module to one relative error per cell, resample by resample."""
     size = max(1, CHUNK // max(1, len(cells.heads) * (len(cells.heads) + len(cells.before))))
     return [
         found
@@ -153,13 +153,13 @@ def _judge_together(
 
 
 def _levels(cells: _Cells, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log errors of each cell alone, and with the models it contains; none need be worse than the constant answer."""
+    """Return log errors of each cell alone, and with the models it contains; none is worse than the constant answer."""
     own = np.log10(np.clip(errors, SOLVED, 1.0))
     return own, np.where(cells.contains, own[:, None, :], np.inf).min(axis=2)
 
 
 def _cuts(cells: _Cells, level: np.ndarray, undone: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """For every resample and cut: the cells it solves, its drop, and whether that is sharp, holds, and has several."""
+    """Return for every resample and cut: the cells it solves, its drop, whether it is sharp, holds, and has several."""
     solved = level[:, None, :] <= cuts[..., None]
     before, after, first, last = (
         level.take(places, axis=1) for places in (cells.before, cells.after, cells.first, cells.last)
@@ -175,7 +175,7 @@ def _cuts(cells: _Cells, level: np.ndarray, undone: np.ndarray, cuts: np.ndarray
 
 
 def _shape(cells: _Cells, solved: Bool[np.ndarray, "resamples cells"]) -> Int[np.ndarray, " resamples"]:
-    """What the solved cells of a map, some but not all, say is short."""
+    """Return what the solved cells of a map, some but not all, say is short."""
 
     def is_band(values: Int[np.ndarray, " cells"]) -> Bool[np.ndarray, " resamples"]:
         return np.all((values >= _smallest(values, solved)[:, None]) == solved, axis=1)
@@ -186,12 +186,12 @@ def _shape(cells: _Cells, solved: Bool[np.ndarray, "resamples cells"]) -> Int[np
 def _smallest(
     values: Int[np.ndarray, " cells"], solved: Bool[np.ndarray, "resamples cells"]
 ) -> Int[np.ndarray, " resamples"]:
-    """The smallest of the values at solved cells."""
+    """Return the smallest of the values at solved cells."""
     return np.where(solved, values, np.iinfo(values.dtype).max).min(axis=1)
 
 
 def _why(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> str:
-    """Why a map that is learned somewhere has no verdict."""
+    """Return why a map that is learned somewhere has no verdict."""
     own, level = _levels(cells, errors[None])
     highest = level.max()
     if highest <= np.log10(SMALL) and highest - level.min() <= LEFT_TO_GAIN * -highest:
@@ -205,7 +205,7 @@ def _why(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> str:
         return UNDOING
     if sharp.any():
         return "only the largest model tried lowers the error; try more heads or a higher rank"
-    return "the error changes with heads or rank but shows no sharp drop with a plateau beside it"
+    return "the error changes with heads or rank but shows no sharp drop with a plateau after it"
 
 
 def _solved(
@@ -218,7 +218,7 @@ def _solved(
     error: float,
     lost: str,
 ) -> Answer:
-    """The answer where some cells are solved; `error` is the largest among them."""
+    """Return the answer where some cells are solved; `error` is the largest among them."""
     drawn = np.array([found.solved, *(one.solved for one in agreeing if one.solved.any())])
 
     def bounds(values: Int[np.ndarray, " cells"]) -> Interval:
@@ -261,7 +261,7 @@ def _sentence(
     frontier: tuple[tuple[int, int], ...],
     max_heads: int,
 ) -> str:
-    """What a task needs, as the end of a sentence about it; `max_heads` are the most that fail somewhere."""
+    """Return what a task needs, as the end of a sentence about it; `max_heads` are the most that fail somewhere."""
     needs_heads = f"{count_of_heads(heads.at)} [{heads.low}, {heads.high}]"
     if limit == "rank":
         enough = "one head is enough" if heads.at == 1 else f"{heads.at} heads are enough"

@@ -4,7 +4,7 @@
     slope     log error against log length: it rises with length below the transition, and no longer from it on
     reversal  the weighted reversal score R(h), which turns positive at the transition
 
-The drop decides the answer; the other two are evidence beside it, because an error that training has not driven to its
+The drop decides the answer; the other two are further evidence, because an error that training has not driven to its
 floor can rise with length at any head count. Source of slope and reversal: Yu et al. (arXiv 2510.06662), section 5.
 
 Errors are relative: shares of the error of the best constant answer. Every function takes one table of heads x lengths,
@@ -51,7 +51,7 @@ MIN_FOLD = 1.1
 NOTHING_LEARNED = 0.9
 """An error above this share of the best constant answer's is hardly better than that answer."""
 NOISE_BAND = 4.0
-"""Nor is an error within so many standard errors of it: the smallest of some hundred draws lies three below."""
+"""Nor is an error within this many standard errors of it: the smallest of some hundred draws lies three below."""
 REVERSED = 0.25
 """A reversal score above this is a reversal, not a ripple."""
 NONE = -1
@@ -67,7 +67,7 @@ NOT_LEARNED = "no head count learns the task"
 
 
 @dataclass(frozen=True)
-class Drop:
+class DropTransition:
     """The index of the transition among the head counts, or None; the reason, and by what factor the error falls.
 
     The smallest head count tried has no smaller one to fall from, and no factor.
@@ -79,7 +79,7 @@ class Drop:
 
 
 def unlearned_above(noise: Float[np.ndarray, "..."] | float) -> Float[np.ndarray, "..."]:
-    """The relative error above which nothing was learned, given the relative standard error of the baseline."""
+    """Return the relative error above which nothing was learned, given the relative standard error of the baseline."""
     return np.asarray(np.minimum(NOTHING_LEARNED, 1 - NOISE_BAND * np.asarray(noise, float)))
 
 
@@ -95,7 +95,7 @@ def levels(
     *,
     subtract_floor: bool = True,
 ) -> Float[np.ndarray, "*resamples heads_and_none"]:
-    """Mean over lengths of log10 error, after any floor that heads do not move is taken off.
+    """Return the mean over lengths of log10 error, after any floor that heads do not move is taken off.
 
     Entry 0 stands for no head at all, whose best answer is the constant one: error 1. Noise in the targets leaves a
     floor under every head count and flattens the drop in log error; where the last two head counts agree within `FLAT`,
@@ -130,7 +130,7 @@ def drop_indices(
     unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
     grain: Float[np.ndarray, " lengths"] | float = 0.0,
 ) -> Int[np.ndarray, "*resamples"]:
-    """The first head count whose drop is large and leaves little for more heads to gain; NONE where there is none.
+    """Find the first head count whose drop is large and leaves little for more heads to gain; NONE if there is none.
 
     A floor is subtracted to show a drop that it flattens, never to hide one: where nothing is left after it, the errors
     are compared as they are. One lucky model below the last two head counts would otherwise hide a plain drop.
@@ -150,7 +150,7 @@ def _first_drops(
     level: Float[np.ndarray, "*resamples heads_and_none"],
     grain: Float[np.ndarray, " lengths"] | float,
 ) -> Int[np.ndarray, "*resamples"]:
-    """The first head count whose drop in `level` is large and stays; NONE where there is none."""
+    """Return the first head count whose drop in `level` is large and stays; NONE where there is none."""
     found = np.full(best.shape[:-2], NONE)
     drops = level[..., :-1] - level[..., 1:]
     solved = np.maximum(best, SOLVED)
@@ -165,7 +165,7 @@ def _first_drops(
 
 
 def smallest_error(grain: Float[np.ndarray, " lengths"] | float) -> Float[np.ndarray, "..."]:
-    """Errors below this count as this."""
+    """Return the error that all below it count as."""
     return np.asarray(np.maximum(SOLVED, FEW_WRONG * np.asarray(grain)))
 
 
@@ -177,7 +177,7 @@ def _is_even(best: Float[np.ndarray, "*resamples heads lengths"]) -> Bool[np.nda
 def _is_chance(
     best: Float[np.ndarray, "*resamples heads lengths"], grain: Float[np.ndarray, " lengths"] | float, errors: float
 ) -> Bool[np.ndarray, "*resamples"]:
-    """Whether no head count is better than the smallest by so many standard errors of an error rate."""
+    """Whether no head count is better than the smallest by `errors` standard errors of an error rate."""
     first, others = best[..., :1, :], best[..., 1:, :]
     within = np.all(first - others <= errors * np.sqrt(first * grain), axis=(-2, -1))
     return np.asarray(within & np.all(np.asarray(grain) > 0))
@@ -188,38 +188,40 @@ def drop_transition(
     median: Float[np.ndarray, "heads lengths"],
     unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
     grain: Float[np.ndarray, " lengths"] | float = 0.0,
-) -> Drop:
-    """The drop of one table, with the reason for it or against one.
+) -> DropTransition:
+    """Return the drop of one table, with the reason for it or against one.
 
     `unlearned` is that of `unlearned_above`, `grain` that of `levels`.
     """
     if len(best) < 2:
-        return Drop(None, ONE_HEAD_COUNT)
+        return DropTransition(None, ONE_HEAD_COUNT)
     if np.all(best > unlearned):
-        return Drop(None, NOT_LEARNED)
+        return DropTransition(None, NOT_LEARNED)
     index = int(drop_indices(best, median, unlearned, grain))
     level = levels(best, median, grain)
     drops = level[:-1] - level[1:]
     if index != NONE:
         return _at_drop(best, index)
     if drops[-1] >= 0.5 * drops[1:].max() and drops[-1] > CREEP:
-        return Drop(None, STILL_FALLING)
-    return Drop(None, NO_SHARP_DROP)
+        return DropTransition(None, STILL_FALLING)
+    return DropTransition(None, NO_SHARP_DROP)
 
 
-def _at_drop(best: Float[np.ndarray, "heads lengths"], index: int) -> Drop:
-    """The drop at a head count, in words: above a floor without a factor, which would be the scatter's."""
+def _at_drop(best: Float[np.ndarray, "heads lengths"], index: int) -> DropTransition:
+    """Return the drop at a head count, in words: above a floor without a factor, which would be the scatter's."""
     means = np.mean(np.log10(np.maximum(best, SOLVED)), axis=1)
     after = 10 ** (means[index] - means[index:].min())
     floor = has_floor(best)
     if index == 0:
         further = f"lower it {after:.2g}-fold" if after >= MIN_FOLD else "add nothing"
-        return Drop(0, FLOOR_THROUGHOUT if floor else f"the error is small with the fewest heads tried; more {further}")
+        return DropTransition(
+            0, FLOOR_THROUGHOUT if floor else f"the error is small with the fewest heads tried; more {further}"
+        )
     fold = float(10 ** (means[index - 1] - means[index]))
     if floor:
-        return Drop(index, "the error falls there to a floor that more heads hardly lower", fold)
+        return DropTransition(index, "the error falls there to a floor that more heads hardly lower", fold)
     further = f"{after:.2g}-fold after" if after >= MIN_FOLD else "no further after"
-    return Drop(index, f"the error falls {fold:.3g}-fold there and {further}", fold)
+    return DropTransition(index, f"the error falls {fold:.3g}-fold there and {further}", fold)
 
 
 def has_floor(best: Float[np.ndarray, "heads lengths"]) -> bool:
@@ -230,7 +232,7 @@ def has_floor(best: Float[np.ndarray, "heads lengths"]) -> bool:
 def length_slopes(
     best: Float[np.ndarray, "*resamples heads lengths"], lengths: tuple[int, ...]
 ) -> Float[np.ndarray, "*resamples heads"]:
-    """d log(error) / d log(length) for every head count; NaN with a single length."""
+    """Return d log(error) / d log(length) for every head count; NaN with a single length."""
     if len(lengths) < 2:
         return np.full(best.shape[:-1], np.nan)
     logs = np.log(np.maximum(best, np.finfo(float).tiny))
@@ -238,12 +240,15 @@ def length_slopes(
 
 
 def slope_transition(rising: Bool[np.ndarray, " heads"]) -> int | None:
-    """The first head count from which the error no longer rises with length, where it rose before; None when silent."""
+    """Find the first head count from which the error no longer rises with length, as it did before; None if silent."""
     return _turn(~rising)
 
 
 def reversal_scores(best: Float[np.ndarray, "*resamples heads lengths"]) -> Float[np.ndarray, "*resamples heads"]:
-    """R(h) = sum over T1 < T2 of max(err(h, T1) - err(h, T2), 0), over the range of err(h, .); NaN with one length."""
+    """Return R(h): the sum over T1 < T2 of max(err(h, T1) - err(h, T2), 0), divided by the range of err(h, .).
+
+    It is NaN with one length.
+    """
     count = best.shape[-1]
     if count < 2:
         return np.full(best.shape[:-1], np.nan)
@@ -253,12 +258,12 @@ def reversal_scores(best: Float[np.ndarray, "*resamples heads lengths"]) -> Floa
 
 
 def reversal_transition(scores: Float[np.ndarray, " heads"]) -> int | None:
-    """The first head count from which the score stays above a ripple, where it did not before; None when silent."""
+    """Find the first head count from which the score stays above a ripple, as it did not before; None when silent."""
     return _turn(scores > REVERSED)
 
 
 def _turn(after: Bool[np.ndarray, " heads"]) -> int | None:
-    """Where a row of False turns True for good. All False or all True says nothing."""
+    """Find where a row of False turns True for good. All False or all True says nothing."""
     stays = np.minimum.accumulate(after[::-1])[::-1]
     first = int(np.argmax(stays))
     return first if stays.any() and first > 0 else None

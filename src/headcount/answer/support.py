@@ -1,4 +1,4 @@
-"""The support dimension of a task beside what training answered; it comes as JSON, stored with the experiment.
+"""The support dimension of a task, compared with the answer of training; it is JSON, stored with the experiment.
 
 A task with a gradient has the one of its target (`theory.support_dim`); data have an estimate from the gradients of a
 trained model, with how often it was right on tasks of known D.
@@ -11,11 +11,11 @@ from .answer_base import Answer
 from .words import count_of_heads
 
 ATTACHMENT = "support"
-"""The name under which it is kept beside an experiment."""
+"""The name under which it is stored with an experiment."""
 
 
 def support_words(support: Mapping[str, Any] | None, answer: Answer | None) -> str:
-    """The support dimension in words and whether the answer agrees; empty where there is none."""
+    """Return the support dimension in words and whether the answer agrees; "" where there is none."""
     if not support or "skipped" in support:
         return ""
     if "estimate" in support:

@@ -13,22 +13,22 @@ EXACT, BELOW_EXACT = 1e-9, "below 1e-9"
 
 
 def count_of_heads(heads: int) -> str:
-    """`1 head`, `4 heads`."""
+    """Return `1 head`, `4 heads`."""
     return f"{heads} {'head' if heads == 1 else 'heads'}"
 
 
 def size_of(heads: int, rank: int) -> str:
-    """`4 heads of rank 8`."""
+    """Return `4 heads of rank 8`."""
     return f"{count_of_heads(heads)} of rank {rank}"
 
 
 def heads_listed(counts: Sequence[int]) -> str:
-    """`1 head`, `1 to 6 heads`."""
+    """Return `1 head`, `1 to 6 heads`."""
     return count_of_heads(counts[0]) if len(counts) == 1 else f"{listed(counts)} heads"
 
 
 def listed(counts: Sequence[int]) -> str:
-    """`5`, `5 and 6`, `5 to 12`, `5, 7 and 12`; a run of three or more, and many, as their ends."""
+    """Write `5`, `5 and 6`, `5 to 12`, `5, 7 and 12`; a run of three or more, and many, as their ends."""
     counts = list(counts)
     run = len(counts) > 2 and counts == list(range(counts[0], counts[-1] + 1))
     if run or len(counts) > MAX_LISTED:
@@ -38,7 +38,7 @@ def listed(counts: Sequence[int]) -> str:
 
 
 def decimal(value: float) -> str:
-    """Two significant digits, plain from 0.001 on: `0.11`, `0.0013`, `3.2e-05`."""
+    """Write two significant digits, plain from 0.001 on: `0.11`, `0.0013`, `3.2e-05`."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "-"
     rounded = float(f"{value:.1e}")
@@ -49,17 +49,17 @@ def decimal(value: float) -> str:
 
 
 def error_number(error: float) -> str:
-    """`decimal`, or only that an error is rounding: `0.11`, `below 1e-9`."""
+    """Write an error as `decimal` does, or only that it is rounding: `0.11`, `below 1e-9`."""
     return BELOW_EXACT if 0 < error < EXACT else decimal(error)
 
 
 def factor_words(factor: float) -> str:
-    """`1.3`, `51`, `1,200`."""
+    """Return `1.3`, `51`, `1,200`."""
     return f"{factor:,.0f}" if factor >= 10 else decimal(factor)
 
 
 def error_words(metric: Metric, errors: Iterable[float]) -> str:
-    """An error, or the least and the largest of several: `0.11`, `0.013 to 0.019`; of labels `12 to 18 %`."""
+    """Write an error, or the least and the largest of several: `0.11`, `0.013 to 0.019`; of labels `12 to 18 %`."""
     errors = list(errors)
     shares = metric.baseline is None
     words = [_percent(each) if shares else error_number(each) for each in (min(errors), max(errors))]
@@ -67,7 +67,7 @@ def error_words(metric: Metric, errors: Iterable[float]) -> str:
 
 
 def error_name(metric: Metric) -> str:
-    """What a sentence calls the error."""
+    """Return what a sentence calls the error."""
     return "the share of wrong answers" if metric.baseline is None else "the error"
 
 
@@ -76,5 +76,5 @@ def _percent(share: float) -> str:
 
 
 def as_sentence(words: str) -> str:
-    """The words with a capital letter and a full stop."""
+    """Return the words with a capital letter and a full stop."""
     return f"{words[:1].upper()}{words[1:].rstrip('.')}."

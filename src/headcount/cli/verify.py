@@ -13,7 +13,7 @@ from ..engine import check_where
 from ..engine.sweep import task_key
 from ..errors import StoreError, require
 from ..events import Event, heard_by
-from ..registry import FolderCheck, check_of, has_cells
+from ..registry import check_of, has_cells
 from ..report.document import Document, Entry, Grid, Text, line
 from ..report.progress import terminal_bar
 from ..store import Experiment, Store
@@ -56,7 +56,7 @@ def verify(
         raise StoreError(f"{folder}: no such folder; give one that headcount wrote.")
     written = check_of(folder)
     if written is not None:
-        return _checked(written)
+        return written
     keep_compiled_programs()
     with Store.open_for_reading(folder) as store:
         experiments, records, weights_of = store.experiments(), store.records(), store.weights
@@ -95,12 +95,6 @@ def verify(
     different = any(each.agreement is Agreement.DIFFERENT for each in rechecks)
     blocks = (_table(rechecks, experiments), *_summary(rechecks))
     return Document(content=lambda: content, blocks=blocks, code=1 if different else 0)
-
-
-def _checked(check: FolderCheck) -> Document:
-    """Whether a written model computes what was recorded; exit code 1 where it does not."""
-    words = line((str(check), "green" if check.agrees else "red"))
-    return Document(content=check.as_json, blocks=(words,), code=0 if check.agrees else 1)
 
 
 def _where(recheck: Recheck, experiments: list[Experiment]) -> dict[str, object]:

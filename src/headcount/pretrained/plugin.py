@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import require
-from ..registry import FolderCheck, Plugin, StoredExperiment, StudyReader, Verb
+from ..registry import Plugin, StoredExperiment, StudyReader, Verb
 
 if TYPE_CHECKING:
     from ..report.document import Document
@@ -104,7 +104,8 @@ class PretrainedPlugin(Plugin):
     def reader(self, study: str) -> StudyReader | None:
         return InspectionReader() if study == STUDY else None
 
-    def check_folder(self, folder: Path) -> FolderCheck | None:
+    def check_folder(self, folder: Path) -> "Document | None":
+        """Check that a written model computes what was recorded; exit code 1 where it does not."""
         if not (folder / RECORD).is_file():
             require(
                 not (folder / "config.json").is_file(),
@@ -115,9 +116,12 @@ class PretrainedPlugin(Plugin):
         from .extra import need
 
         need()
+        from ..report.document import Document, line
         from .storing.checking import check_folder
 
-        return check_folder(folder)
+        checked = check_folder(folder)
+        words = line((str(checked), "green" if checked.agrees else "red"))
+        return Document(content=checked.as_json, blocks=(words,), code=0 if checked.agrees else 1)
 
 
 PLUGIN = PretrainedPlugin()

@@ -1,6 +1,6 @@
 """Adaptive search: decides which cells to train next."""
 
-from .levels import DEFAULT_EFFORT, EFFORTS, Effort, effort_of
+from .levels import DEFAULT_EFFORT, EFFORTS, SearchEffort, effort_of
 from .question import Question
 from .rounds import Round, rounds
 from .run import ask
@@ -8,9 +8,9 @@ from .run import ask
 __all__ = [
     "DEFAULT_EFFORT",
     "EFFORTS",
-    "Effort",
     "Question",
     "Round",
+    "SearchEffort",
     "ask",
     "effort_of",
     "rounds",

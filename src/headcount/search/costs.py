@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..engine import Hardware, Plan, Sweep, plan_sweep
 from ..recipes import SEEDS
 from ..store import Cell
-from .levels import Effort
+from .levels import SearchEffort
 from .question import Question
 from .rounds import OTHER_SEEDS, SLOWER, TOPS
 
@@ -22,8 +22,8 @@ class Costs(NamedTuple):
     most: Plan
 
 
-def costs(question: Question, effort: Effort, machine: Hardware | None = None) -> Costs:
-    """The range of what a question costs on a machine, this one where None. The question itself is left as it is."""
+def costs(question: Question, effort: SearchEffort, machine: Hardware | None = None) -> Costs:
+    """Return the range of what a question costs on a machine, this one where None. The question is left as it is."""
     cells_of = _cells_by_descent if question.removes_heads else _cells_by_seeds
 
     def plan(everything: bool) -> Plan:
@@ -33,13 +33,13 @@ def costs(question: Question, effort: Effort, machine: Hardware | None = None) -
     return Costs(plan(False), plan(True))
 
 
-def _cells_by_seeds(question: Question, effort: Effort, everything: bool) -> list[Cell]:
+def _cells_by_seeds(question: Question, effort: SearchEffort, everything: bool) -> list[Cell]:
     seeds = effort.more_seeds if everything else min(SEEDS, effort.more_seeds)
     return question.random(question.heads, range(seeds))
 
 
-def _cells_by_descent(question: Question, effort: Effort, everything: bool) -> list[Cell]:
-    """Easy: an answer of one head, on every draw. Hard: every head count, from the largest models allowed."""
+def _cells_by_descent(question: Question, effort: SearchEffort, everything: bool) -> list[Cell]:
+    """Return the cells of an easy task, solved by one head, or of a hard one: every head count up to the most."""
     first = question.heads[-1]
     tops = [first, *(count for count in TOPS if first < count <= question.most)] if everything else [first]
     slower = 1 + len(SLOWER) * everything
@@ -54,8 +54,8 @@ def _cells_by_descent(question: Question, effort: Effort, everything: bool) -> l
     return cells
 
 
-def _below(question: Question, effort: Effort, top: int, draw: int, everything: bool) -> list[Cell]:
-    """What descends from the largest models of a draw, what is trained on, and random starts near the answer."""
+def _below(question: Question, effort: SearchEffort, top: int, draw: int, everything: bool) -> list[Cell]:
+    """Return what descends from the largest models of a draw, what is trained on, and random starts near the answer."""
     smaller = question.between(1, top - 1)
     if not smaller:
         return []
@@ -73,7 +73,7 @@ def _below(question: Question, effort: Effort, top: int, draw: int, everything: 
 
 
 def _copies(cell: Cell, count: int) -> list[Cell]:
-    """Cells that cost the same."""
+    """Return cells that cost the same."""
     return [replace(cell, seed=cell.seed + 1 + number) for number in range(count)]
 
 

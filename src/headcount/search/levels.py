@@ -11,7 +11,7 @@ DESCENT_RATE = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effort:
+class SearchEffort:
     """The numbers of an effort.
 
     Args:
@@ -33,17 +33,17 @@ class Effort:
     more_seeds: int
 
 
-EFFORTS: dict[str, Effort] = {
-    "quick": Effort(top_seeds=2, low_seeds=2, parents=2, children=1, draws=1, continuations=0, more_seeds=4),
-    "normal": Effort(top_seeds=3, low_seeds=3, parents=2, children=2, draws=2, continuations=1, more_seeds=8),
-    "thorough": Effort(top_seeds=6, low_seeds=8, parents=3, children=3, draws=3, continuations=2, more_seeds=16),
+EFFORTS: dict[str, SearchEffort] = {
+    "quick": SearchEffort(top_seeds=2, low_seeds=2, parents=2, children=1, draws=1, continuations=0, more_seeds=4),
+    "normal": SearchEffort(top_seeds=3, low_seeds=3, parents=2, children=2, draws=2, continuations=1, more_seeds=8),
+    "thorough": SearchEffort(top_seeds=6, low_seeds=8, parents=3, children=3, draws=3, continuations=2, more_seeds=16),
 }
 
 
 DEFAULT_EFFORT = "normal"
 
 
-def effort_of(name: str) -> Effort:
-    """The effort called `name`. Raises `InputError` for an unknown one."""
+def effort_of(name: str) -> SearchEffort:
+    """Return the effort called `name`. Raises `InputError` for an unknown one."""
     require_choice("effort", name, EFFORTS)
     return EFFORTS[name]

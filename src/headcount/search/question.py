@@ -34,7 +34,6 @@ class Question:
     most: int
     lengths: tuple[int, ...]
     cells: dict[str, Cell] = field(default_factory=dict)
-    places: dict[str, tuple[Value, ...]] = field(default_factory=dict)
     taken: dict[tuple[Value, ...], str] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -60,18 +59,18 @@ class Question:
             return False
 
     def between(self, low: int, high: int) -> list[int]:
-        """The head counts that may be tried, from `low` to `high`."""
+        """Return the head counts that may be tried, from `low` to `high`."""
         larger = range(self.heads[-1] + 1, self.most + 1)
         return [count for count in (*self.heads, *larger) if low <= count <= high]
 
     def around(self, heads: int) -> list[int]:
-        """Of the head counts that may be tried, the first that is at least `heads`, and its two neighbours."""
+        """Return the first head count that may be tried and is at least `heads`, and its two neighbours."""
         counts = self.between(1, self.most)
         place = next((place for place, count in enumerate(counts) if count >= heads), len(counts) - 1)
         return counts[max(0, place - 1) : place + 2]
 
     def below(self, heads: int) -> int | None:
-        """The largest head count below `heads` that may be tried."""
+        """Return the largest head count below `heads` that may be tried."""
         return max(self.between(1, heads - 1), default=None)
 
     def can_draw(self, number: int) -> bool:
@@ -87,11 +86,11 @@ class Question:
         return True
 
     def draw(self, number: int) -> int:
-        """The data seed of a draw of the data."""
+        """Return the data seed of a draw of the data."""
         return self.train.data_seed + number
 
     def random(self, heads: Sequence[int], seeds: Iterable[int], *, draw: int = 0, rate: float = 1.0) -> list[Cell]:
-        """Random starts, at every length, at a share of the learning rate; with very many heads at a smaller one."""
+        """Add random starts, at every length, at a share of the learning rate; with many heads at a smaller one."""
         cells = []
         for cell in self._sweep(heads, self.lengths, [self.draw(draw)], seeds).cells:
             share = rate * min(1.0, FULL_RATE_HEADS / cell.model["heads"])
@@ -101,12 +100,12 @@ class Question:
         return cells
 
     def continued(self, parent: Cell) -> Cell:
-        """A trained model, trained on for as long again."""
+        """Add a trained model, trained on for as long again."""
         train = replace(self.train, learning_rate=_slower(parent), data_seed=parent.train.data_seed)
         return self._placed(replace(parent, train=train, parent=parent.key, removed=()))
 
     def descended(self, parent: Cell, removed: Sequence[int]) -> Cell:
-        """A trained model without some of its heads, trained on for a share of the steps."""
+        """Add a trained model without some of its heads, trained on for a share of the steps."""
         spec = spec_of(parent)
         train = replace(
             self.train,
@@ -119,7 +118,7 @@ class Question:
         return self._placed(child)
 
     def _placed(self, child: Cell) -> Cell:
-        """The child with a seed of its own among those of its place; itself where it was asked for before."""
+        """Return the child with a seed of its own among those of its place; itself where it was asked for before."""
         for seed in itertools.count():
             child = replace(child, seed=seed)
             if self.taken.get(self._place(child), child.key) == child.key:
@@ -134,24 +133,23 @@ class Question:
 
     def _add(self, cell: Cell) -> None:
         self.cells[cell.key] = cell
-        self.places[cell.key] = self._place(cell)
         self.taken[self._place(cell)] = cell.key
 
     def sweep_of(self, cells: Iterable[Cell]) -> Sweep:
-        """These cells, each once, as part of the experiment."""
+        """Return these cells, each once, as part of the experiment."""
         cells = tuple({cell.key: cell for cell in cells}.values())
-        experiment = replace(self.experiment, places={cell.key: self.places[cell.key] for cell in cells})
+        experiment = replace(self.experiment, places={cell.key: self._place(cell) for cell in cells})
         return Sweep(experiment=experiment, tasks=(self.task,), cells=cells)
 
     def blank(self) -> "Question":
-        """The same question, with nothing asked for yet."""
-        return replace(self, cells={}, places={}, taken={})
+        """Return the same question, with nothing asked for yet."""
+        return replace(self, cells={}, taken={})
 
     def whole(self) -> Experiment:
-        """The experiment with every cell asked for so far."""
-        return replace(self.experiment, places=dict(self.places))
+        """Return the experiment with every cell asked for so far."""
+        return replace(self.experiment, places={key: self._place(cell) for key, cell in self.cells.items()})
 
 
 def _slower(parent: Cell) -> float:
-    """The peak learning rate of a model that starts from a trained one."""
+    """Return the peak learning rate of a model that starts from a trained one."""
     return (DESCENT_RATE if parent.start == "random" else 1.0) * parent.train.learning_rate

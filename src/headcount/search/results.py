@@ -20,7 +20,7 @@ LARGE = 0.5
 """A jump is large if it is this share of the largest, in decades: a first head may know almost everything."""
 
 
-class Results:
+class SearchResults:
     """The records that earlier rounds asked for. `eliminate` gives the elimination of a trained cell's heads.
 
     `at_rest`: no draw of the data was left, after the last of its rounds, with something to train.
@@ -37,24 +37,26 @@ class Results:
         self.records |= {record.cell.key: record for record in records}
 
     def answer(self, draw: int) -> Answer:
-        """The answer from one draw of the data."""
-        own = self._of(draw=draw)
+        """Return the answer from one draw of the data."""
+        own = self._of(draw)
         if not own:
             return Answer(sentence="no transition found: nothing was trained", reason="nothing was trained")
         return answer(error_table(self.question.whole(), own))
 
     def tried(self, heads: int, draw: int) -> list[Record]:
-        """The finished records of a head count at the length that has the fewest."""
-        return min((self._at(heads, length, draw) for length in self.question.lengths), key=len)
+        """Return the finished records of a head count at the length that has the fewest."""
+        return min((self._of(draw, heads, length) for length in self.question.lengths), key=len)
 
     def descents(self, heads: int, above: int, draw: int) -> int:
-        """How many models of a head count descend from one of `above` heads, at the length that has the fewest."""
-        children = [record for record in self._of(heads=heads, draw=draw) if len(record.cell.removed) == above - heads]
-        return min(sum(record.cell.length == length for record in children) for length in self.question.lengths)
+        """Count the models of a head count that descend from `above` heads, at the length that has the fewest."""
+        return min(
+            sum(len(record.cell.removed) == above - heads for record in self._of(draw, heads, length))
+            for length in self.question.lengths
+        )
 
     def continuations(self, heads: int, draw: int) -> int:
-        """How often the best models of a head count were trained on."""
-        return max((self._generation(record.cell) for record in self._of(heads=heads, draw=draw)), default=0)
+        """Return how often the best models of a head count were trained on."""
+        return max((self._generation(record.cell) for record in self._of(draw, heads)), default=0)
 
     def _generation(self, cell: Cell) -> int:
         if cell.start != "continued":
@@ -62,43 +64,38 @@ class Results:
         return 1 + self._generation(self.records[cell.parent].cell)
 
     def best(self, heads: int, draw: int, count: int) -> list[Cell]:
-        """The cells of the smallest errors of a head count, so many per length."""
-        chosen = []
-        for length in self.question.lengths:
-            chosen += self._ranked(heads, length, draw)[:count]
-        return [record.cell for record in chosen]
+        """Return the cells of the smallest errors of a head count, `count` per length."""
+        ranked = (self._ranked(heads, length, draw)[:count] for length in self.question.lengths)
+        return [record.cell for best in ranked for record in best]
 
     def unstuck(self, heads: int, draw: int, factor: float) -> int:
-        """How many models of a head count did not get stuck, at the length that has the fewest.
+        """Count the models of a head count that did not get stuck, at the length that has the fewest.
 
         One did if it ends with more than `factor` times the smallest error that any model of its length has.
         """
         return min(
-            sum(
-                record.error <= max(factor * self._smallest(length), NEVER_STUCK)
-                for record in self._at(heads, length, draw)
-            )
-            for length in self.question.lengths
+            sum(record.error <= max(factor * smallest, NEVER_STUCK) for record in self._of(draw, heads, length))
+            for length, smallest in self._smallest().items()
         )
 
     def parents(self, heads: int, draw: int, count: int, factor: float) -> list[list[Cell]]:
-        """Per length, the cells of the smallest errors of a head count; those that got stuck only where all did."""
+        """Return per length the best cells of a head count; those that got stuck only where all did."""
         chosen = []
         for length in self.question.lengths:
             best = self._ranked(heads, length, draw)[:count]
             chosen.append([record.cell for record in best if record.error <= max(factor * best[0].error, NEVER_STUCK)])
         return [cells for cells in chosen if cells]
 
-    def _smallest(self, length: int) -> float:
-        """The smallest error at a length, on any draw of the data."""
-        return min((record.error for record in self._finished() if record.cell.length == length), default=0.0)
-
-    def _at(self, heads: int, length: int, draw: int) -> list[Record]:
-        return [record for record in self._of(heads=heads, draw=draw) if record.cell.length == length]
+    def _smallest(self) -> dict[int, float]:
+        """Return the smallest error at every length, on any draw of the data."""
+        return {
+            length: min((each.error for each in self._finished() if each.cell.length == length), default=0.0)
+            for length in self.question.lengths
+        }
 
     def _ranked(self, heads: int, length: int, draw: int) -> list[Record]:
-        """The smallest error first; of equal ones the order is that of their keys, so that it never changes."""
-        return sorted(self._at(heads, length, draw), key=lambda record: (record.error, record.cell.key))
+        """Sort by error; of equal ones the order is that of their keys, so that it never changes."""
+        return sorted(self._of(draw, heads, length), key=lambda record: (record.error, record.cell.key))
 
     def learned_somewhere(self) -> bool:
         """Whether a model of some head count does better than a constant answer."""
@@ -114,12 +111,11 @@ class Results:
         return has_learned(record.error, record.metrics.get("baseline", 1.0), record.metrics.get("baseline_noise", 0.0))
 
     def steepest(self, draw: int) -> list[int]:
-        """The head count at which the smallest error falls most against the next smaller one tried, per length."""
+        """Return per length the head count at which the error falls most against the next smaller one tried."""
         chosen = []
         for length in self.question.lengths:
-            there = [record for record in self._of(draw=draw) if record.cell.length == length]
             best: dict[int, float] = {}
-            for record in there:
+            for record in self._of(draw, length=length):
                 heads = record.cell.model["heads"]
                 best[heads] = min(best.get(heads, record.error), record.error)
             counts = sorted(best)
@@ -128,11 +124,11 @@ class Results:
         return chosen
 
     def estimates(self, heads: int, draw: int) -> list[int]:
-        """How many heads the task looks like it needs, from the best model of a head count, per length it learned."""
+        """Estimate how many heads the task needs, from the best model of a head count, per length it learned."""
         return [heads_of(self.elimination(cell)) for cell in self.best(heads, draw, 1) if self._learned(cell)]
 
     def elimination(self, cell: Cell) -> HeadElimination:
-        """The order in which a trained cell's heads are least missed."""
+        """Return the order in which a trained cell's heads are least missed."""
         if cell.key not in self._eliminations:
             self._eliminations[cell.key] = self._eliminate(cell)
         return self._eliminations[cell.key]
@@ -140,17 +136,19 @@ class Results:
     def _finished(self) -> list[Record]:
         return [record for record in self.records.values() if record.outcome is Outcome.FINISHED]
 
-    def _of(self, *, draw: int, heads: int | None = None) -> list[Record]:
-        seed = self.question.draw(draw)
+    def _of(self, draw: int, heads: int | None = None, length: int | None = None) -> list[Record]:
+        """Return the finished records of a draw of the data; of one head count, of one length."""
         return [
             record
             for record in self._finished()
-            if record.cell.train.data_seed == seed and heads in (None, record.cell.model["heads"])
+            if record.cell.train.data_seed == self.question.draw(draw)
+            and heads in (None, record.cell.model["heads"])
+            and length in (None, record.cell.length)
         ]
 
 
 def heads_of(elimination: HeadElimination) -> int:
-    """How many heads a task looks like it needs, from the elimination of the heads of a model with more than enough.
+    """Estimate how many heads a task needs, from the elimination of the heads of a model with more than enough.
 
     As long as heads repeat each other the answers hardly change; when D are left, the next removal changes them by what
     that head alone knew. The estimate is the number of heads before the first large jump of the change. Without any

@@ -5,7 +5,7 @@ hard with exactly as many:
 
     1. random starts at a large head count; one of them says how many heads the task looks like (`estimate`); where that
        leaves little room, a larger head count;
-    2. models of about so many heads, descended from the best of the large ones;
+    2. models of about that many heads, descended from the best of the large ones;
     3. until it is settled: more starts at the answer, and just below it, where the answer would be wrong if one of them
        did as well;
     4. the same on other draws of the data.
@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from ..answer import Answer
 from ..recipes import SEEDS
 from ..store import Cell
-from .levels import Effort
+from .levels import SearchEffort
 from .question import Question
-from .results import Results
+from .results import SearchResults
 
 ROOM = 0.65
 """A largest head count leaves room while the task looks like it needs at most this share of it."""
@@ -35,7 +35,7 @@ SPARE = 1.3
 OTHER_SEEDS = 2
 """Random starts, at the smallest head count and on other draws."""
 MAX_ROUNDS = 8
-"""Rounds at the boundary of one draw: an answer that still moves after so many is given as it is."""
+"""Rounds at the boundary of one draw: an answer that still moves after them is given as it is."""
 SLOWER = (0.5, 0.25)
 """Learning rates, as shares, of the starts that are added where most got stuck."""
 SEED_BLOCK = 100
@@ -52,8 +52,8 @@ class Round:
     cells: tuple[Cell, ...]
 
 
-def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
-    """What to train next. When the iteration goes on, `results` holds what the last round asked for."""
+def rounds(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
+    """Yield what to train next. When the iteration continues, `results` must hold what the last round asked for."""
     if not question.removes_heads:
         yield from _more_seeds(question, effort, results)
         return
@@ -76,7 +76,7 @@ def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Rou
             answer = results.answer(0)
 
 
-def _from_above(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
+def _from_above(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
     """Train the largest models; returns the head count that they have."""
     top = question.heads[-1]
     fewest = [] if question.heads[0] == top else question.random([question.heads[0]], range(OTHER_SEEDS))
@@ -92,15 +92,15 @@ def _from_above(question: Question, effort: Effort, results: Results) -> Iterato
 
 def _at_top(
     question: Question,
-    results: Results,
+    results: SearchResults,
     top: int,
     seeds: int,
     draw: int,
     why: str,
-    beside: Sequence[Cell] = (),
+    others: Sequence[Cell] = (),
 ) -> Iterator[Round]:
-    """Random starts at the head count that others descend from; more, at smaller rates, where most got stuck."""
-    yield Round(why, (*question.random([top], range(seeds), draw=draw), *beside))
+    """Train random starts at the head count that others descend from; more, at smaller rates, where most got stuck."""
+    yield Round(why, (*question.random([top], range(seeds), draw=draw), *others))
     for turn, share in enumerate(SLOWER, start=1):
         enough = 2 if draw == 0 and turn == 1 else 1
         learned = results.learned(top, draw)
@@ -111,9 +111,9 @@ def _at_top(
 
 
 def _settled(
-    question: Question, effort: Effort, results: Results, top: int, *, draw: int, around: int | None = None
+    question: Question, effort: SearchEffort, results: SearchResults, top: int, *, draw: int, around: int | None = None
 ) -> Iterator[Round]:
-    """Descend from the largest models, and go on at the answer until nothing is missing there."""
+    """Descend from the largest models, and train more at the answer until nothing is missing there."""
     if results.learned(top, draw):
         looks = {*results.estimates(top, draw), *([] if around is None else [around])}
         near = _near(question, looks, top)
@@ -131,8 +131,8 @@ def _settled(
         yield Round(why, tuple(missing))
 
 
-def _missing(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
-    """What the answer on one draw of the data depends on; some of it may have been trained."""
+def _missing(question: Question, effort: SearchEffort, results: SearchResults, top: int, draw: int) -> list[Cell]:
+    """Return what the answer on one draw of the data depends on; some of it may have been trained."""
     answer = results.answer(draw)
     if answer.heads is None:
         return _without_answer(question, effort, results, top, draw)
@@ -149,8 +149,10 @@ def _missing(question: Question, effort: Effort, results: Results, top: int, dra
     return cells
 
 
-def _without_answer(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
-    """Every head count once; then random starts near the estimate, and where the error falls most; then the models
+def _without_answer(
+    question: Question, effort: SearchEffort, results: SearchResults, top: int, draw: int
+) -> list[Cell]:
+    """Try every head count once; then random starts near the estimate, and where the error falls most; then the models
     there, and the largest, for longer, and what descends from those."""
     if draw > 0:
         return []
@@ -179,9 +181,16 @@ def _without_answer(question: Question, effort: Effort, results: Results, top: i
 
 
 def _descended(
-    question: Question, effort: Effort, results: Results, heads: int, above: int, draw: int, *, children: int = 1
+    question: Question,
+    effort: SearchEffort,
+    results: SearchResults,
+    heads: int,
+    above: int,
+    draw: int,
+    *,
+    children: int = 1,
 ) -> list[Cell]:
-    """Models of `heads` heads, descended from the best ones of `above` heads at every length.
+    """Return models of `heads` heads, descended from the best ones of `above` heads at every length.
 
     The heads whose removal changes the answers least go. Every length gets `effort.parents * children` models: where
     more are wanted than there are parents that did not get stuck, the last head to go is one of the next best.
@@ -199,12 +208,12 @@ def _descended(
 
 
 def _near(question: Question, middles: Iterable[int], top: int) -> list[int]:
-    """The head counts around each of these, below the largest."""
+    """Return the head counts around each of these, below the largest."""
     return sorted({count for middle in middles for count in question.around(middle) if count < top})
 
 
-def _more_seeds(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
-    """Random starts only: some at every head count, then more where the answer is not certain."""
+def _more_seeds(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
+    """Train random starts only: some at every head count, then more where the answer is not certain."""
     seeds = min(SEEDS, effort.more_seeds)
     yield Round("every head count", tuple(question.random(question.heads, range(seeds))))
     while seeds < effort.more_seeds and _uncertain(answer := results.answer(0)):

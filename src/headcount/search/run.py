@@ -4,7 +4,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from ..answer import count_of_heads
@@ -14,13 +14,14 @@ from ..engine.baselines import attach_baselines, attach_notes
 from ..engine.data import PreparedExamples
 from ..engine.trainer import Glimpse
 from ..errors import BudgetError
-from ..events import Early, Event, Events, quiet
-from ..models import from_arrays
+from ..events import Event, Events, quiet
+from ..models import AbstractSpec, from_arrays
 from ..models.base import HeadElimination
-from ..store import Cell, Outcome, Record, Store
-from .levels import EFFORTS, Effort
+from ..store import Cell, Outcome, Record, Store, TrainSpec
+from ..tasks import AbstractTask
+from .levels import EFFORTS, SearchEffort
 from .question import Question
-from .results import Results, heads_of
+from .results import SearchResults, heads_of
 from .rounds import rounds
 
 Ended = Literal["settled", "rounds", "budget"]
@@ -32,7 +33,7 @@ MIN_EARLY_HEADS = 4
 def ask(
     question: Question,
     store: Store,
-    effort: Effort,
+    effort: SearchEffort,
     *,
     minutes: float | None = None,
     command: str = "",
@@ -63,10 +64,10 @@ def ask(
     began, executor = time.monotonic(), executor or Threads()
     examples, already_done, outcomes = PreparedExamples(), 0, Counter[Outcome]()
     records = {record.cell.key: record for record in store.records()}
-    results = Results(question, lambda cell: _elimination(cell, question, store, examples))
+    results = SearchResults(question, lambda cell: _elimination(cell, question, store, examples))
     stop = stop or threading.Event()
     ended: Ended = "settled"
-    experiment = None
+    experiment, largest = None, question.model(question.heads[-1])
     for stored in store.experiments():
         if stored.identity == question.experiment.identity:
             question.taken |= {place: key for key, place in stored.places.items()}
@@ -83,8 +84,7 @@ def ask(
             plan.require_trainable()  # before its data are drawn
             events(Event("round", each.why, total=plan.model_steps))
             if experiment is None:  # what stops from here on is known to have been asked with an effort
-                spec = question.model(question.heads[-1])
-                examples.of(question.task, question.lengths[0], spec, question.train)  # refused before it is stored
+                examples.of(question.task, question.lengths[0], largest, question.train)  # refused before it is stored
                 _attach_effort(store, store.begin(sweep.experiment, command).name, effort, ended="")
             committed: list[Record] = []
             try:
@@ -107,7 +107,7 @@ def ask(
                 ended, experiment = "budget", store.begin(sweep.experiment, command)
             outcomes.update(record.outcome for record in committed)
             records |= {record.cell.key: record for record in committed}
-            _attach_beside(store, experiment.name, question)
+            attach_task_facts(store, experiment.name, question.task, question.lengths, question.train, largest)
             if ended == "budget":
                 break
             results.add(records[cell.key] for cell in sweep.cells)
@@ -131,14 +131,15 @@ def _too_short(minutes: float | None) -> BudgetError:
     )
 
 
-def _attach_beside(store: Store, experiment: str, question: Question) -> None:
-    """Keep how the data were read, and what models without attention reach."""
-    attach_notes(store, experiment, question.task)
-    standardised = question.model(question.heads[-1]).standardises
-    attach_baselines(store, experiment, question.task, question.lengths, question.train, standardised=standardised)
+def attach_task_facts(
+    store: Store, experiment: str, task: AbstractTask, lengths: Iterable[int], train: TrainSpec, spec: AbstractSpec
+) -> None:
+    """Store how the data were read, and what models without attention reach."""
+    attach_notes(store, experiment, task)
+    attach_baselines(store, experiment, task, lengths, train, standardised=spec.standardises)
 
 
-def _attach_effort(store: Store, experiment: str, effort: Effort, *, ended: str) -> None:
+def _attach_effort(store: Store, experiment: str, effort: SearchEffort, *, ended: str) -> None:
     """Keep the name of the largest effort that an experiment was asked with, now or before, and how it ended.
 
     Arguments: `ended` is empty until it ends. An effort of one's own has no name, and comes before those that have.
@@ -151,7 +152,7 @@ def _attach_effort(store: Store, experiment: str, effort: Effort, *, ended: str)
 
 @contextlib.contextmanager
 def _budget(minutes: float | None, stop: threading.Event) -> Iterator[threading.Event]:
-    """An event that is set when the minutes are over, just before `stop`; not where someone else asked to stop."""
+    """Yield an event that is set when the minutes are over, just before `stop`, unless `stop` was set before."""
     over = threading.Event()
 
     def end() -> None:
@@ -172,7 +173,7 @@ def _budget(minutes: float | None, stop: threading.Event) -> Iterator[threading.
 
 
 def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> HeadElimination:
-    """The order in which the heads of a trained cell are least missed, over some training examples."""
+    """Return the order in which the heads of a trained cell are least missed, over some training examples."""
     spec = spec_of(cell)
     prepared = examples.of(question.task, cell.length, spec, cell.train)
     model = from_arrays(spec, store.weights(cell.key))
@@ -188,8 +189,9 @@ def _early(glimpse: Glimpse, question: Question, events: Events, began: float) -
     if not has_learned(glimpse.error, *glimpse.baseline):
         return {}  # what has learned nothing looks like anything
     heads = heads_of(glimpse.model.head_removal(glimpse.tokens).eliminated())
-    early = Early(heads, glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1))
-    at = f"early estimate at length {early.length}; docs/calibration.md has its record"
-    words = f"looks like {count_of_heads(heads)} after {early.seconds:.0f} s ({at})"
-    events(Event("early", words, detail=early))
-    return {"early": {"heads": early.heads, "step": early.step, "seconds": early.seconds}}
+    length, step, seconds = glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1)
+    at = f"early estimate at length {length}; docs/calibration.md has its record"
+    words = f"looks like {count_of_heads(heads)} after {seconds:.0f} s ({at})"
+    early = {"heads": heads, "step": step, "seconds": seconds}
+    events(Event("early", words, detail=early | {"length": length}))
+    return {"early": early}

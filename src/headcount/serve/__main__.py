@@ -21,7 +21,7 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        serve(Path(sys.argv[1]), int(sys.argv[2]), lambda address: print(address, flush=True))
+        serve(Path(sys.argv[1]), 0, lambda address: print(address, flush=True))
     except HeadcountError as error:
         print(f"headcount: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -1,8 +1,14 @@
-"""The pages and their addresses, all behind the guard."""
+"""The addresses that are served, all behind the guard, and the events by which open pages follow a run."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -12,108 +18,103 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from ..errors import InputError
-from . import certificates as stored
-from .folder import Folder
-from .folders import Parent
-from .guard import Guard
-from .topic import MAX_VIEWERS
-from .views import Views, asset
-from .watching import Watching
+from ..store.folders import results_below
+from .folder import SHARE, Folder
+from .guard import Guard, folder_path
+from .pages import Pages, asset
+
+LOOK_SECONDS = 0.5
+LIST_SECONDS = 2.0
+"""At least, between two searches of the tree of folders; longer where one takes long."""
+DRAW_SECONDS = 2.0
+"""A page that takes longer to draw comes without its results, and fetches them when they are drawn."""
+SILENT_SECONDS = 15.0
+"""After so long without an event a comment is sent, by which a viewer that is gone is noticed."""
+MAX_VIEWERS = 200
+NICENESS = 5
+"""Of the thread that reads and draws, which gives way to training. A larger one starved on busy cores."""
+
+News = Callable[[], Awaitable[dict[str, str]]]
+"""What an open page shows by now: contents by the name of their event."""
 
 
 class Site:
     """Answers requests about the folders below `root`."""
 
     def __init__(self, root: Path, token: str):
-        self.base = f"/{token}"
-        self.parent = Parent(root)
-        self.views = Views(self.base, str(root))
-        self.watching = Watching(self.parent, self.views)
+        self.root, self.base = Path(root).resolve(), f"/{token}"
+        self.pages = Pages(self.base, str(root))
+        self.viewers, self._closed = 0, False
+        self._folders: dict[str, Folder] = {}
+        self._names: tuple[str, ...] = ()
+        self._next_search = 0.0
+        self._work: dict[str, asyncio.Future[None]] = {}
+        self._reader = ThreadPoolExecutor(1, "read", initializer=_give_way)
+
+    def close(self, wait: bool = False) -> None:
+        """End all streams and threads; with `wait`, return when the threads have ended."""
+        self._closed = True
+        self._reader.shutdown(wait=wait, cancel_futures=True)
 
     async def index(self, request: Request) -> Response:
-        """All results folders; straight to the only one where the folder that is served is one itself."""
-        rows = await self.watching.refresh_list()
-        if self.watching.names == ("",):
+        """List all results folders; lead to the only one where the folder that is served is one itself."""
+        self._next_search = 0.0
+        rows = await self._list_news()
+        if self._names == ("",):
             return RedirectResponse(f"{self.base}/folder/", status_code=307)
-        return HTMLResponse(self.views.page("list", rows=rows))
+        return HTMLResponse(self.pages.list(rows["list"]))
 
     async def folder(self, request: Request) -> Response:
-        """A results folder; its sections come later where they are not drawn yet."""
-        folder = await self._folder(request)
-        drawn = self.watching.drawn(folder)
-        sections = {"sections": drawn.html if drawn else "", "version": drawn.version if drawn else ""}
-        return HTMLResponse(self.views.page("folder", folder=folder, now=self.watching.now(folder), **sections))
-
-    async def sections(self, request: Request) -> Response:
-        """The sections of a folder, as a part of its page."""
-        drawn = await self.watching.draw(await self._folder(request))
-        return HTMLResponse(drawn.html, headers={"x-version": drawn.version})
+        """Show a results folder."""
+        folder = await self._requested(request)
+        drawing = self._update(folder, draw=True)
+        if drawing is not None:
+            await asyncio.wait([drawing], timeout=DRAW_SECONDS)
+        return HTMLResponse(self.pages.folder(folder))
 
     async def list_events(self, request: Request) -> Response:
-        return self._stream(self.watching.list_topic.follow())
+        return self._stream(self._list_news)
 
     async def folder_events(self, request: Request) -> Response:
-        folder = await self._folder(request)
-        return self._stream(self.watching.topic(folder.name).follow())
+        name = (await self._requested(request)).name
+        return self._stream(lambda: self._folder_news(name))
 
     async def compare(self, request: Request) -> Response:
-        """Two folders side by side; the choice of them where they are not given."""
-        await self.watching.refresh_list()
-        chosen = [request.query_params.get(which) for which in ("first", "second")]
-        shown = ""
-        if None not in chosen:
-            shown = await self.watching.compare([await self._known(name or "") for name in chosen])
-        return HTMLResponse(self.views.page("compare", names=self.watching.names, chosen=chosen, comparison=shown))
+        """Show two folders side by side; the choice of them where they are not given."""
+        await self._list_news()
+        given = [request.query_params.get(place) for place in ("first", "second")]
+        chosen = [] if None in given else [name or "" for name in given]
+        folders = [await self._known(name) for name in chosen]
+        for folder in folders:
+            await (self._update(folder, draw=False) or asyncio.sleep(0))
+        documents = {folder.name or folder.path.name: folder.contents.documents for folder in folders}
+
+        def drawn() -> str:
+            from .content import comparison_content
+
+            return self.pages.compare(self._names, chosen, comparison_content(documents) if documents else "")
+
+        return HTMLResponse(await self._away(drawn))
 
     async def certificates(self, request: Request) -> Response:
-        """The models that were searched for collisions, and one of their pairs."""
-        folder = await self._folder(request)
-        return HTMLResponse(await asyncio.to_thread(self._certificates, folder, request))
+        """Show the models that were searched for collisions, and one of their pairs."""
+        folder, asked = await self._requested(request), request.query_params
 
-    def _certificates(self, folder: Folder, request: Request) -> str:
-        """The page, read and drawn away from the event loop: it may take seconds."""
+        def drawn() -> str | None:
+            from .certificates import certificates_page
+
+            if not folder.has_certificates:
+                return None
+            shown = certificates_page(folder.path, asked.get("key", ""), asked.get("where", ""))
+            return None if shown is None else self.pages.certificates(folder, shown)
+
         try:
-            models = stored.certified(folder.path)
+            page = await self._away(drawn)
         except InputError as error:
             raise HTTPException(413, str(error)) from error
-        if not models:
+        if page is None:
             raise HTTPException(404, f"No certificates: `headcount collide {folder.path}` finds some.")
-        left_out, models = max(0, len(models) - stored.MAX_MODELS), models[: stored.MAX_MODELS]
-        asked = request.query_params.get("key", ""), request.query_params.get("where", "")
-        shown = [(model, pair) for model in models for pair in model.pairs.values()]
-        chosen = next((each for each in shown if (each[0].key, each[1].question) == asked), shown[0] if shown else None)
-        drawings = stored.pictures(folder.path)
-        picture = ""
-        if chosen is not None and chosen[1].question == "anywhere":  # the pairs that are drawn
-            ending = f"-{chosen[0].key[:6]}.svg"
-            picture = next((name for name in drawings if name.startswith("pair-") and name.endswith(ending)), "")
-        floors = [name for name in drawings if name.startswith("floor-")]
-        content = {"models": models, "left_out": left_out, "chosen": chosen, "picture": picture, "floors": floors}
-        content |= {"questions": stored.QUESTIONS, "most": stored.MAX_NUMBERS}
-        return self.views.page("certificates", folder=folder, **content)
-
-    async def heads(self, request: Request) -> Response:
-        """What one head reads of one example."""
-        folder = await self._folder(request)
-        contents = await self.watching.read(folder)
-        reads = contents.heads_read
-        if not reads:
-            raise HTTPException(404, "It is not stored what the heads of a model here read.")
-        experiment = _choice(request, "experiment", len(reads))
-        read = reads[experiment][1]
-        chosen = {"head": _choice(request, "head", len(read.heads))}
-        chosen |= {"example": _choice(request, "example", len(read.examples)), "experiment": experiment}
-        choices = [title for title, _ in reads]
-        return HTMLResponse(self.views.page("heads", folder=folder, read=read, choices=choices, **chosen))
-
-    async def picture(self, request: Request) -> Response:
-        folder = await self._folder(request)
-        content = await asyncio.to_thread(stored.picture, folder.path, request.query_params.get("name", ""))
-        if content is None:
-            raise HTTPException(404, "There is no such picture.")
-        # Someone else's file: shown as an image, it may run nothing.
-        policy = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
-        return Response(content, media_type="image/svg+xml", headers=policy)
+        return HTMLResponse(page)
 
     async def assets(self, request: Request) -> Response:
         file = asset(request.path_params["name"])
@@ -125,55 +126,99 @@ class Site:
     async def error(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         words = error.detail if isinstance(error, HTTPException) else f"{type(error).__name__}: {error}"
-        page = self.views.page("message", heading="Nothing here" if status == 404 else "This failed", words=words)
+        page = self.pages.message("Nothing here" if status == 404 else "This failed", words)
         return HTMLResponse(page, status_code=status)
 
-    async def _folder(self, request: Request) -> Folder:
-        return await self._known(request.path_params["name"])
+    async def _requested(self, request: Request) -> Folder:
+        return await self._known(request.path_params["name"].strip("/"))
 
-    async def _known(self, name: str) -> Folder:
-        folder = await self.watching.look(name.strip("/"))
+    async def _known(self, name: str, max_age: float = 0.0) -> Folder:
+        """Return the folder of a name, looked at at most `max_age` seconds ago. One that vanished stays known."""
+        folder = self._folders.get(name)
         if folder is None:
+            path = folder_path(self.root, name)
+            folder = None if path is None else Folder(path, name)
+        if folder is not None and (max_age == 0 or time.monotonic() - folder.looked_at >= max_age):
+            await asyncio.to_thread(folder.look)
+        if folder is None or (name not in self._folders and not folder.is_there):
             raise HTTPException(404, "There is no results folder of this name.")
-        return folder
+        return self._folders.setdefault(name, folder)
 
-    def _stream(self, events: AsyncIterator[bytes]) -> Response:
-        if self.watching.viewers >= MAX_VIEWERS:
+    async def _away(self, work: Callable[[], str | None]) -> str | None:
+        """Do what may take seconds away from the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._reader, work)
+
+    def _update(self, folder: Folder, *, draw: bool) -> "asyncio.Future[None] | None":
+        """Have a folder read, and drawn, if that is to be done; one such work at a time for each."""
+        if folder.name not in self._work and (folder.to_draw if draw else folder.to_read):
+            work = folder.draw if draw else folder.read
+            self._work[folder.name] = asyncio.get_running_loop().run_in_executor(self._reader, work)
+            self._work[folder.name].add_done_callback(lambda _: self._work.pop(folder.name))
+        return self._work.get(folder.name)
+
+    async def _folder_news(self, name: str) -> dict[str, str]:
+        folder = await self._known(name, LOOK_SECONDS)
+        self._update(folder, draw=True)
+        return {"now": self.pages.now(folder), "report": folder.version}
+
+    async def _list_news(self) -> dict[str, str]:
+        """Search the tree, look at every folder, and have those read that changed, the newest first."""
+        began = time.monotonic()
+        if began >= self._next_search:
+            found = await asyncio.to_thread(results_below, self.root)
+            self._names = tuple("" if path == self.root else path.relative_to(self.root).as_posix() for path in found)
+            self._next_search = time.monotonic() + max(LIST_SECONDS, (time.monotonic() - began) / SHARE)
+        folders = []
+        for name in self._names:
+            with contextlib.suppress(HTTPException):  # it vanished since
+                folders.append(await self._known(name, LOOK_SECONDS))
+        for folder in sorted(folders, key=lambda folder: -folder.looked.changed):
+            self._update(folder, draw=False)
+        return {"list": self.pages.rows(folders)}
+
+    def _stream(self, news: News) -> Response:
+        if self.viewers >= MAX_VIEWERS:
             raise HTTPException(503, f"{MAX_VIEWERS} pages are open already.")
-        return StreamingResponse(events, media_type="text/event-stream")
+        return StreamingResponse(self._follow(news), media_type="text/event-stream")
 
-
-def _choice(request: Request, name: str, count: int) -> int:
-    """Which of `count` was chosen; the first where the address says none of them."""
-    given = request.query_params.get(name, "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 6 and int(given) < count else 0
-
-
-def app_of(root: Path, token: str, port: int) -> tuple[Guard, Watching]:
-    """The application that serves the results folders below `root`, and what it watches them with."""
-    site = Site(root, token)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        watcher = asyncio.create_task(site.watching.run())
+    async def _follow(self, news: News) -> AsyncIterator[bytes]:
+        """Send one viewer what is newest now, then what changes. A viewer that reads slowly misses what is older."""
+        sent: dict[str, str] = {}
+        self.viewers += 1
         try:
-            yield
+            yield b"retry: 1000\n\n"
+            last = time.monotonic()
+            while not self._closed:
+                for name, content in (await news()).items():
+                    if sent.get(name) != content:
+                        sent[name], last = content, time.monotonic()
+                        yield f"event: {name}\ndata: {json.dumps(content)}\n\n".encode()
+                if time.monotonic() - last > SILENT_SECONDS:
+                    last = time.monotonic()
+                    yield b": still here\n\n"
+                await asyncio.sleep(LOOK_SECONDS)
         finally:
-            watcher.cancel()
-            site.watching.close()
+            self.viewers -= 1
 
+
+def app_of(root: Path, token: str, port: int) -> tuple[Guard, Site]:
+    """Return the application that serves the results folders below `root`, and its site, to be closed in the end."""
+    site = Site(root, token)
     routes = [
         Route("/", site.index),
         Route("/folder/{name:path}", site.folder),
-        Route("/sections/{name:path}", site.sections),
         Route("/events", site.list_events),
         Route("/events/{name:path}", site.folder_events),
         Route("/compare", site.compare),
         Route("/certificates/{name:path}", site.certificates),
-        Route("/heads/{name:path}", site.heads),
-        Route("/picture/{name:path}", site.picture),
         Route("/assets/{name}", site.assets),
     ]
     handlers = {HTTPException: site.error, Exception: site.error}
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
-    return Guard(app, token, port), site.watching
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port), site
+
+
+def _give_way() -> None:
+    """Lower the priority of this thread."""
+    if sys.platform == "linux":  # elsewhere priorities are those of processes
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

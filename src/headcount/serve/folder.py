@@ -1,14 +1,14 @@
-"""What is known of one results folder: looked at often, which is cheap, and read when its files change, which is not.
+"""One results folder: looked at often, which is cheap; read and drawn when its results change, which is not.
 
-A folder is read at most every second, for no more than a quarter of the time, and once for all viewers.
+It is read at most every second, for no more than a quarter of the time while a run goes, and once for all viewers.
 """
 
+import hashlib
+import itertools
 import os
-import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import HeadcountError
 from ..registry import reader_of
@@ -18,48 +18,31 @@ from ..store.live import State, how_it_ended
 
 if TYPE_CHECKING:
     from ..report.document import Document
-    from ..report.heads import HeadsRead
 
 READ_SECONDS = 1.0
 SHARE = 0.25
 """Of the time that reading a folder may take while a run changes it, and searching for folders."""
 
-Status = Literal[
-    "starting",
-    "running",
-    "silent",
-    "in use",
-    "killed",
-    "stopped",
-    "failed",
-    "out of time",
-    "finished",
-    "unfinished",
-    "damaged",
-    "not read yet",
-    "gone",
-]
-Stamp = tuple[int, ...]
+
+CERTIFICATES = Path("collisions", "certificates.json")
+"""What `headcount collide` writes into a folder."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """What the files of a folder say without being read: `stamp` changes with the results."""
+class Look(NamedTuple):
+    """What the files of a folder say without being read: `stamp` changes with the results, and is empty without any."""
 
-    there: bool = False
-    stamp: Stamp = ()
+    stamp: tuple[int, ...] = ()
     live: Live | None = None
     state: State | None = None
     changed: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Contents:
+class Contents(NamedTuple):
     """What was read of a folder whose stamp was this; `error` says why it could not be, and the rest is older then."""
 
-    stamp: Stamp | None = None
+    stamp: tuple[int, ...] | None = None
     progress: tuple[Progress, ...] = ()
-    documents: tuple["Document", ...] = ()
+    documents: "tuple[Document, ...]" = ()
     warnings: tuple[str, ...] = ()
     error: str = ""
 
@@ -70,7 +53,15 @@ class Contents:
     @property
     def answers(self) -> tuple[str, ...]:
         """The headlines that say something already."""
-        return tuple(each.headline for each in self.documents if _says_something(each))
+        answers = [None if each.source is None else each.source.answer for each in self.documents]
+        known = (found is None or found.kind != "none" for found in answers)
+        return tuple(itertools.compress(self.headlines, known))
+
+    @property
+    def is_part(self) -> bool:
+        """Whether some answer is from a part of the models asked for."""
+        found = [each.source.coverage for each in self.documents if each.source is not None]
+        return any(coverage is not None and not coverage.complete for coverage in found)
 
     @property
     def unfinished(self) -> bool:
@@ -78,90 +69,94 @@ class Contents:
         readers = [(reader_of(each.study), each.facts) for each in self.progress]
         return any(reader is not None and not reader.is_complete(facts) for reader, facts in readers)
 
-    @property
-    def has_heads(self) -> bool:
-        """Whether it is stored what the heads of a model read."""
-        return bool(self.heads_read)
-
-    @property
-    def heads_read(self) -> "list[tuple[str, HeadsRead]]":
-        """What the heads of models read, with the name of the experiment."""
-        from ..report.heads import HeadsRead
-
-        return [(document.title, read) for document in self.documents for read in document.blocks_of(HeadsRead)]
-
-
-def _says_something(document: "Document") -> bool:
-    answer = None if document.source is None else document.source.answer
-    return answer is None or answer.kind != "none"
-
 
 class Folder:
-    """A results folder. `look` and `read` may be called from any thread."""
+    """A results folder. Any thread may call `look`; one thread calls `read` and `draw`.
+
+    `page` is what was drawn last, and `version` names its content.
+    """
 
     def __init__(self, path: Path, name: str):
         self.path, self.name = path, name
         self.looked, self.contents = Look(), Contents()
-        self._next_read = 0.0
-        self._reading = threading.Lock()
+        self.page = self.version = ""
+        self.looked_at = self._next_read = 0.0
+        self._drawn: Contents | None = None
 
-    def look(self) -> bool:
-        """Look at the files; returns whether anything is to be shown anew."""
-        before, live = self.looked, read_live(self.path)
-        stamp, changed = _stamp(self.path)
-        state = run_state(self.path, live)
-        there = bool(stamp) or live is not None
-        changed = max(changed, live.beat if live is not None else 0.0)
-        self.looked = Look(there=there, stamp=stamp, live=live, state=state, changed=changed)
-        return self.looked != before
+    def look(self) -> None:
+        """Look at the files."""
+        live = read_live(self.path)
+        try:
+            status = os.stat(self.path / FILE_NAME)
+            stamp, changed = (status.st_mtime_ns, status.st_size), status.st_mtime
+        except OSError:
+            stamp, changed = (), 0.0
+        changed = max(changed, 0.0 if live is None else live.beat)
+        self.looked, self.looked_at = Look(stamp, live, run_state(self.path, live), changed), time.monotonic()
+
+    @property
+    def is_there(self) -> bool:
+        return bool(self.looked.stamp) or self.looked.live is not None
 
     @property
     def to_read(self) -> bool:
-        """Whether the results have changed and enough time has passed; at once where no run goes on."""
+        """Whether the results have changed and enough time has passed; at once where no run changes them."""
         stale = bool(self.looked.stamp) and self.looked.stamp != self.contents.stamp
         return stale and (self.looked.state not in WRITING or time.monotonic() >= self._next_read)
 
+    @property
+    def to_draw(self) -> bool:
+        """Whether the page is older than the results."""
+        return self.to_read or (self.contents.stamp is not None and self._drawn is not self.contents)
+
     def read(self) -> None:
         """Read the results; what cannot be read leaves what was read before, and a sentence."""
-        from ..report.reading import documents_of  # not needed to show that a run goes on
+        if not self.to_read:
+            return
+        from ..report.reading import documents_of  # not needed to show that a run goes
 
-        with self._reading:
-            stamp, before = self.looked.stamp, self.contents
-            if stamp == before.stamp:
-                return
-            began = time.monotonic()
-            try:
-                with Store.open_for_reading(self.path) as store:
-                    progress = tuple(store.progress())
-                documents, warnings = documents_of(self.path)
-                self.contents = Contents(
-                    stamp=stamp, progress=progress, documents=tuple(documents), warnings=tuple(warnings)
-                )
-            except Exception as error:  # a page that shows many folders survives one that is damaged, however it is
-                words = str(error) if isinstance(error, HeadcountError) else f"{type(error).__name__}: {error}"
-                self.contents = Contents(
-                    stamp=stamp, progress=before.progress, documents=before.documents, error=words or "unreadable"
-                )
-            self.took(time.monotonic() - began)
+        stamp, began = self.looked.stamp, time.monotonic()
+        try:
+            with Store.open_for_reading(self.path) as store:
+                progress = tuple(store.progress())
+            documents, warnings = documents_of(self.path)
+            self.contents = Contents(stamp, progress, tuple(documents), tuple(warnings))
+        except Exception as error:  # a page that shows many folders survives one that is damaged, however it is
+            self.contents = self.contents._replace(stamp=stamp, error=_sentence(error))
+        self._took(began)
 
-    def took(self, seconds: float) -> None:
-        """Note the time that reading or drawing took, so that it is not too often."""
-        self._next_read = max(self._next_read, time.monotonic() + max(READ_SECONDS, seconds / SHARE))
+    def draw(self) -> None:
+        """Draw the page, and read before if that is to be done."""
+        from .content import report_content  # takes a second once, which is no measure of how long drawing takes
+
+        self.read()
+        contents, began = self.contents, time.monotonic()
+        if not self.to_draw:
+            return
+        try:
+            self.page = report_content(contents.documents, contents.warnings)
+        except Exception as error:
+            self.page = report_content((), [f"This cannot be drawn: {_sentence(error)}"])
+        self.version = hashlib.sha256(self.page.encode()).hexdigest()[:16]
+        self._drawn = contents
+        self._took(began)
+
+    def _took(self, began: float) -> None:
+        now = time.monotonic()
+        self._next_read = max(self._next_read, now + max(READ_SECONDS, (now - began) / SHARE))
 
     @property
-    def status(self) -> Status:
+    def status(self) -> str:
         """What a list says of the folder in a word or two."""
         live, state, contents = self.looked.live, self.looked.state, self.contents
-        if not self.looked.there:
+        if not self.is_there:
             return "gone"
         if state is not None and state != "ended":
             return "starting" if state == "running" and not self.looked.stamp else state
         if contents.error and contents.stamp == self.looked.stamp:
             return "damaged"
-        if live is not None and live.ended in ("stopped", "failed"):
-            return live.ended
-        if live is not None and live.ended == "budget":
-            return "out of time"
+        if live is not None and live.ended in ("stopped", "failed", "budget"):
+            return live.ended.replace("budget", "out of time")
         if contents.stamp is None:
             return "not read yet"
         return "unfinished" if self.done < self.cells or contents.unfinished else "finished"
@@ -174,10 +169,10 @@ class Folder:
         return "" if self.looked.live is None else how_it_ended(self.looked.live)
 
     @property
-    def is_part(self) -> bool:
-        """Whether some answer of the folder is from a part of the models asked for."""
-        sources = [document.source for document in self.contents.documents]
-        return any(each is not None and each.coverage is not None and not each.coverage.complete for each in sources)
+    def has_certificates(self) -> bool:
+        """Whether there are any; a link to somewhere else is not followed."""
+        path = self.path / CERTIFICATES
+        return path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
 
     @property
     def done(self) -> int:
@@ -188,10 +183,5 @@ class Folder:
         return sum(each.cells for each in self.contents.progress)
 
 
-def _stamp(path: Path) -> tuple[Stamp, float]:
-    """Time and size of the results, and when they changed; empty where there are none."""
-    try:
-        status = os.stat(path / FILE_NAME)
-    except OSError:
-        return (), 0.0
-    return (status.st_mtime_ns, status.st_size), status.st_mtime
+def _sentence(error: Exception) -> str:
+    return str(error) if isinstance(error, HeadcountError) else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Who is let in: a browser on this machine that knows the address. Everyone else is told nothing.
+"""Who is let in, and to what: a browser on this machine that knows the address, to results folders below one parent.
 
 The server listens on the loopback interface alone. A page from elsewhere that has its own name lead here (DNS
 rebinding) is refused by its Host header; one that guesses does not know the token. Nothing can be changed through the
@@ -8,6 +8,7 @@ page, so only GET is answered, and no header lets another origin read the answer
 import os
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -17,19 +18,35 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_ADDRESS = 2000
-POLICY = (
-    # Charts have style attributes; sheets and scripts are files of ours.
-    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
 HEADERS = {
-    "content-security-policy": POLICY,
+    # Charts have style attributes; sheets and scripts are files of ours. As images a folder's pictures run nothing.
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "style-src-attr 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+REASONS = {
+    400: "This page is served to 127.0.0.1 alone.",
+    404: "There is nothing here. The address, with its token, is printed where `headcount serve` was started.",
+    405: "Only GET is answered.",
+    414: "The address is too long.",
+}
+
+
+def folder_path(root: Path, name: str) -> Path | None:
+    """Return where a name leads below a resolved root, "" to itself; None if it leads out by `..`, a path or a link."""
+    parts = name.split("/") if name else []
+    if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
+        return None
+    try:
+        path = root.joinpath(*parts)
+        return path if path.resolve().is_relative_to(root) else None
+    except (OSError, ValueError, RuntimeError):  # too long a name, or a link that leads to itself
+        return None
 
 
 class Guard:
@@ -46,49 +63,37 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        status, rest = self._judged(scope)
-        if status:
-            await _refuse(status, send)
-            return
+        status, path = self._judged(scope)
 
         async def send_guarded(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                given = {name for name, _ in message["headers"]}
-                further = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *(pair for pair in further if pair[0] not in given)]
+                further = HEADERS | ({"allow": "GET"} if status == 405 else {})
+                pairs = [(name.encode(), value.encode()) for name, value in further.items()]
+                message["headers"] = [*message["headers"], *pairs]
             await send(message)
 
-        await self.app({**scope, "path": rest, "raw_path": os.fsencode(rest), "root_path": ""}, receive, send_guarded)
+        if status:
+            kind = (b"content-type", b"text/plain; charset=utf-8")
+            await send_guarded({"type": "http.response.start", "status": status, "headers": [kind]})
+            await send_guarded({"type": "http.response.body", "body": f"{REASONS[status]}\n".encode()})
+        else:
+            inner = {**scope, "path": path, "raw_path": os.fsencode(path), "root_path": ""}
+            await self.app(inner, receive, send_guarded)
 
     def _judged(self, scope: Scope) -> tuple[int, str]:
-        """The status to refuse a request with, or 0 and the path behind the token."""
+        """Return the status to refuse a request with, or 0 and the path behind the token."""
         hosts = [value.lower() for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             return 400, ""
         if len(scope.get("raw_path") or b"") + len(scope.get("query_string", b"")) > MAX_ADDRESS:
             return 414, ""
-        token, slash, rest = _path(scope).removeprefix("/").partition("/")
+        token, slash, rest = _decoded_path(scope).removeprefix("/").partition("/")
         if not slash or not secrets.compare_digest(os.fsencode(token), self.token.encode()):
             return 404, ""
         return (0, f"/{rest}") if scope["method"] == "GET" else (405, "")
 
 
-def _path(scope: Scope) -> str:
-    """The path, decoded as the system decodes file names: folders whose names are not UTF-8 have addresses, too."""
+def _decoded_path(scope: Scope) -> str:
+    """Decode the path as the system decodes file names: folders whose names are not UTF-8 have addresses, too."""
     raw = scope.get("raw_path")
     return os.fsdecode(unquote_to_bytes(raw)) if raw else scope["path"]
-
-
-REASONS = {
-    400: "This page is served to 127.0.0.1 alone.",
-    404: "There is nothing here. The address, with its token, is printed where `headcount serve` was started.",
-    405: "Only GET is answered.",
-    414: "The address is too long.",
-}
-
-
-async def _refuse(status: int, send: Send) -> None:
-    headers = HEADERS | {"content-type": "text/plain; charset=utf-8"} | ({"allow": "GET"} if status == 405 else {})
-    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": pairs})
-    await send({"type": "http.response.body", "body": f"{REASONS[status]}\n".encode()})

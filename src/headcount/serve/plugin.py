@@ -23,9 +23,9 @@ class ServePlugin(Plugin):
     verbs = VERBS
 
     def live_page(self, folder: Path) -> LivePage:
-        from .beside import LivePage as BesidePage
+        from .server import ServerProcess
 
-        return BesidePage(folder)
+        return ServerProcess(folder)
 
 
 PLUGIN = ServePlugin()

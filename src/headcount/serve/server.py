@@ -1,13 +1,17 @@
-"""Start the server: on the loopback interface, under an address that cannot be guessed."""
+"""Start the server: on the loopback interface, under an address that cannot be guessed; also next to a run."""
 
+import contextlib
 import os
 import secrets
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import HeadcountError, InputError, require
+from ..store import Store
 
 if TYPE_CHECKING:  # of an extra
     import uvicorn
@@ -45,13 +49,13 @@ def serve(root: Path, port: int = 0, on_ready: Callable[[str], None] = lambda ad
 
 
 def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], None]) -> "uvicorn.Server":
-    """A server of the folders below `root` at a socket; `run` starts it, and setting `should_exit` ends it."""
+    """Return a server of the folders below `root` at a socket; `run` starts it, and setting `should_exit` ends it."""
     import uvicorn
 
     from .app import app_of
 
     token, port = secrets.token_hex(12), listening.getsockname()[1]
-    app, watching = app_of(root, token, port)
+    app, site = app_of(root, token, port)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -59,7 +63,7 @@ def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], No
             on_ready(f"http://{HOST}:{port}/{token}/")
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            watching.close()  # streams have no end of their own
+            site.close()  # streams have no end of their own
             await super().shutdown(sockets)
 
     return Server(
@@ -68,7 +72,7 @@ def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], No
             http="h11",
             ws="none",
             loop="asyncio",
-            lifespan="on",
+            lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
@@ -78,7 +82,7 @@ def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], No
 
 
 def bound(port: int) -> socket.socket:
-    """A socket at a port of the loopback interface. `HeadcountError` where the port is in use."""
+    """Return a socket at a port of the loopback interface. `HeadcountError` where the port is in use."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -90,3 +94,45 @@ def bound(port: int) -> socket.socket:
             f"port {port} cannot be used ({error.strerror or error}); choose another, or leave --port out."
         ) from error
     return listening
+
+
+class ServerProcess:
+    """The live page of a run, served by another process, so that neither can disturb the other.
+
+    It makes the results folder where there is none, and ends with an interrupt, or with this process.
+
+    Raises:
+        InputError: If the packages of the extra are missing.
+        StoreError: If the folder cannot be written.
+        HeadcountError: If the server cannot be started.
+    """
+
+    def __init__(self, folder: Path):
+        check_installed()
+        Store.open_for_writing(folder).close()
+        command = [sys.executable, "-m", "headcount.serve", str(folder)]
+        # A session of its own: Ctrl-C in the terminal is for the run. Closing its standard input ends the server.
+        self._server = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert self._server.stdout is not None
+        self.address = self._server.stdout.readline().strip()
+        if not self.address:
+            self._close()
+            raise HeadcountError("the live page could not be started.")
+
+    def wait(self) -> None:
+        """Serve until an interrupt."""
+        try:
+            self._server.wait()
+        except KeyboardInterrupt:
+            self._close()
+
+    def _close(self) -> None:
+        for pipe in (self._server.stdin, self._server.stdout):
+            assert pipe is not None
+            pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._server.wait(timeout=5)
+        self._server.kill()
+        self._server.wait()

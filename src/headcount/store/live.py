@@ -8,25 +8,21 @@ run. A reader gets None for a file that is missing, half written, or not ours.
 import contextlib
 import datetime
 import json
-import math
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from .._files import UNFINISHED, read_regular, write_whole
 from ..events import Event
-from .cell import Cell
 from .database import UNREADABLE
 
 LIVE_FILE = "live.json"
 WRITE_SECONDS = 0.5
 BEAT_SECONDS = 5.0
-MAX_CURVES = 48
 SILENT_SECONDS = 60.0
 """A process whose last beat is older is not counted as running, whatever its pid says: pids are used again."""
 FORMAT = "headcount live 1"
@@ -36,18 +32,6 @@ TYPES: dict[str, type] = {"pid": int, "started": float, "beat": float} | dict.fr
 Phase = Literal["preparing", "compiling", "training", "ended"]
 State = Literal["running", "silent", "killed", "ended", "in use"]
 """Of a results folder; "in use": a process holds it that says nothing of itself, such as Python code with a `Store`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiveCurve:
-    """The validation error of a model in training, of which it has `steps`: pairs of step and error."""
-
-    heads: int
-    length: int
-    seed: int
-    steps: int
-    start: str
-    points: tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +53,6 @@ class Live:
     steps: tuple[int, int] = (0, 0)
     seconds_left: float | None = None
     early: dict[str, int] | None = None
-    curves: tuple[LiveCurve, ...] = ()
     ended: str = ""
 
     def state(self, now: float | None = None) -> State:
@@ -134,20 +117,10 @@ def _parsed(content: Any) -> Live | None:
     early, left = content["early"], content["seconds_left"]
     content["early"] = None if early is None else {name: int(early[name]) for name in ("heads", "length", "step")}
     content["seconds_left"] = None if left is None else float(left)
-    content["curves"] = tuple(_curve(**curve) for curve in content["curves"])
     content |= {name: _pair(*content[name]) for name in ("programs", "steps")}
     for seconds in (content["started"], content["beat"], left or 0.0):
         clock(seconds)
     return Live(**content)
-
-
-def _curve(*, heads: Any, length: Any, seed: Any, steps: Any, start: Any, points: Any) -> LiveCurve:
-    """A curve; an error that was not finite is null in the file."""
-    heads, length, seed, steps = map(int, (heads, length, seed, steps))
-    if steps < 1:
-        raise ValueError("a curve of no steps")
-    pairs = tuple((int(step), math.nan if error is None else float(error)) for step, error in points)
-    return LiveCurve(heads=heads, length=length, seed=seed, steps=steps, start=str(start), points=pairs)
 
 
 def _pair(done: Any, expected: Any) -> tuple[int, int]:
@@ -165,8 +138,6 @@ class LiveWriter:
         now = time.time()
         self.root, self.ended = Path(root), "settled"
         self._live = Live(pid=os.getpid(), host=socket.gethostname(), command=command, started=now, beat=now)
-        self._curves: dict[str, LiveCurve] = {}
-        self._finished: set[str] = set()
         self._first: tuple[float, int] | None = None
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._quit, self._changed = threading.Event(), False
@@ -182,7 +153,6 @@ class LiveWriter:
         self._thread.join()
         if kind is not None:
             self.ended = "stopped" if issubclass(kind, KeyboardInterrupt) else "failed"
-        self._curves.clear()
         self._note(phase="ended", ended=self.ended, seconds_left=None)
         self._write()
 
@@ -195,11 +165,8 @@ class LiveWriter:
                 self._note(programs=(event.done, event.total), phase=phase)
             case "steps":
                 self._add_steps(event.done)
-            case "checkpoint":
-                self._add_points(event.done, *event.detail)
             case "early":
-                early = event.detail
-                self._note(early={"heads": int(early.heads), "length": int(early.length), "step": int(early.step)})
+                self._note(early={name: int(event.detail[name]) for name in ("heads", "length", "step")})
 
     def _begin_round(self, why: str, model_steps: int) -> None:
         done, expected = self._live.steps
@@ -216,21 +183,6 @@ class LiveWriter:
             steps = (done, max(done, expected))
             self._live, self._changed = replace(self._live, steps=steps, seconds_left=left, phase="training"), True
 
-    def _add_points(self, step: int, cells: Sequence[Cell], errors: Iterable[Any]) -> None:
-        with self._lock:
-            if any(cell.key not in self._curves for cell in cells):  # others begin: those that are done can go
-                for key in self._finished:
-                    self._curves.pop(key, None)
-                self._finished.clear()
-            for cell, error in zip(cells, errors, strict=True):
-                if cell.key in self._curves or len(self._curves) < MAX_CURVES:
-                    curve = self._curves.get(cell.key) or _empty_curve(cell)
-                    point = (step, float(f"{float(error):.4g}"))
-                    self._curves[cell.key] = replace(curve, points=(*curve.points, point))
-                    if step >= cell.train.steps:
-                        self._finished.add(cell.key)
-            self._changed = True
-
     def _note(self, **changes: Any) -> None:
         with self._lock:
             self._live, self._changed = replace(self._live, **changes), True
@@ -242,28 +194,8 @@ class LiveWriter:
 
     def _write(self) -> None:
         with self._lock:
-            self._live = replace(self._live, beat=time.time(), curves=tuple(self._curves.values()))
+            self._live = replace(self._live, beat=time.time())
             live, self._changed = self._live, False
         with self._writing, contextlib.suppress(OSError):  # a full disk, or a folder that is gone, is no concern here
-            write_whole(
-                self.root / LIVE_FILE, _as_json(live).encode(), unfinished=self.root / f".{LIVE_FILE}{UNFINISHED}"
-            )
-
-
-def _empty_curve(cell: Cell) -> LiveCurve:
-    return LiveCurve(
-        heads=int(cell.model.get("heads", 0)),
-        length=cell.length,
-        seed=cell.seed,
-        steps=cell.train.steps,
-        start=cell.start,
-        points=(),
-    )
-
-
-def _as_json(live: Live) -> str:
-    """Strict JSON: an error that is not a finite number is null."""
-    content = asdict(live)
-    for curve in content["curves"]:
-        curve["points"] = [(step, error if math.isfinite(error) else None) for step, error in curve["points"]]
-    return json.dumps({"format": FORMAT, **content})
+            content = json.dumps({"format": FORMAT, **asdict(live)}).encode()
+            write_whole(self.root / LIVE_FILE, content, unfinished=self.root / f".{LIVE_FILE}{UNFINISHED}")

@@ -11,12 +11,12 @@ from ...answer import Answer, ErrorTable, answer
 from ...answer.answer_base import HeadsAt
 from ...answer.bootstrap import MIN_SEEDS
 from ...answer.claim import ClaimResult
-from ...answer.fits import Estimate
 from ...answer.heads_map import OWN
 from ...report.heads_map import heads_map_charts, heads_needed_grid, place_name
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..claims.heads import TENFOLD
 from ..claims.judge import Case, above, at_most, folds, judge, log_ratios
+from ..fits import Estimate
 from ..head_count.tables import TASK_SEED, class_token, paper_task
 
 INTRINSIC_DIM, HEADS = 4, (1, 2, 3, 4, 5, 6)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from jaxtyping import Float
 
-from ...answer import Answer, ErrorTable, count_of_heads, power_law
+from ...answer import Answer, ErrorTable, count_of_heads
 from ...answer.bootstrap import MIN_SEEDS, bootstrap
 from ...answer.claim import ClaimResult, Verdict, decided
-from ...answer.fits import Estimate
 from ...answer.signals import MIN_DROP, REVERSED, length_slopes, reversal_scores
+from ..fits import Estimate, power_law
 from .judge import (
     Case,
     Cases,

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from ...answer import ErrorTable
 from ...answer.bootstrap import MIN_SEEDS, TAIL, bootstrap
 from ...answer.claim import ClaimResult, Verdict, verdict_of
-from ...answer.fits import Estimate
+from ..fits import Estimate
 
 P = ParamSpec("P")
 SMALLEST = 1e-30

@@ -5,9 +5,10 @@
 
 import numpy as np
 
-from ...answer import ErrorTable, Surface, count_of_heads
+from ...answer import ErrorTable, count_of_heads
 from ...answer.claim import ClaimResult
 from ...answer.signals import REVERSED, reversal_scores
+from ..fits import Surface
 from .judge import Case, Cases, claims_that, exactly, in_points, judge
 
 NEAR = 0.05

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from ...answer import ErrorTable
 from ...answer.bootstrap import MIN_SEEDS, TAIL, bootstrap
-from ...answer.fits import Estimate
+from ..fits import Estimate
 from .judge import (
     Case,
     Cases,

@@ -11,7 +11,6 @@ import numpy as np
 from ...answer import Answer, ErrorTable, answer, count_of_heads
 from ...answer.bootstrap import TAIL
 from ...answer.claim import OF_MEASUREMENTS, ClaimResult, Verdict
-from ...answer.fits import Estimate
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.document import Grid
@@ -19,6 +18,7 @@ from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of
 from ..claims.heads import FLAT_SLOPE, drop_factor, exponents, magnitude_claim, measured_like
 from ..claims.judge import Case, Cases, estimate_words, exactly, judge
+from ..fits import Estimate
 from .tables import ALL_LENGTHS, OUR_CHOICES, TABLE2
 
 HEADS, D = TABLE2.published.values("heads"), TABLE2.transition

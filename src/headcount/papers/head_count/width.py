@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...answer import ErrorTable, PowerLaw, count_of_heads, power_law
+from ...answer import ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, line_of
 from ..claims.heads import FLAT_SLOPE
 from ..claims.judge import Case, Cases, claims_that, exactly, finite_ratio
+from ..fits import PowerLaw, power_law
 from .tables import ALL_LENGTHS, OUR_CHOICES, class_token, paper_task
 
 INTRINSIC_DIM = 4

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...answer import ERROR_RATE, ErrorTable, Surface, surface_fit
+from ...answer import ERROR_RATE, ErrorTable
 from ...answer.claim import ClaimResult, judged
 from ...errors import InputError
 from ...report.chart import Chart, Series
 from ..base import Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along
 from ..claims.labels import first_fit_claim, length_costs_claim, levelling_claim, no_gain_claim, surface_claim
+from ..fits import Surface, surface_fit
 from . import passages
 from .base import (
     SMALLEST,

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...answer import ERROR_RATE, ErrorTable, LearningCurve, count_of_heads, learning_curve
+from ...answer import ERROR_RATE, ErrorTable, count_of_heads
 from ...answer.bootstrap import COVERAGE
 from ...answer.claim import ClaimResult
-from ...answer.fits import Estimate
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.document import Grid
@@ -18,6 +17,7 @@ from ..base import Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, estimate_words, exactly, in_points, judge, within
 from ..claims.labels import NEAR, POINTS
+from ..fits import Estimate, LearningCurve, learning_curve
 from . import passages
 from .base import SMALLEST, LabelledEffort, changes_of, percent
 from .passages import TRAINED, TRAINING, PassageEffort, PassageStudy

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from ..answer.bootstrap import COVERAGE
 from ..errors import HeadcountError, require
-from .bootstrap import COVERAGE
 
 DELTAS = np.linspace(0.0, 2.0, 41)
 """Where the surface's delta is looked for, before it is refined between the neighbours of the best."""
@@ -32,7 +32,7 @@ class PowerLaw:
 
 
 def power_law(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> PowerLaw | None:
-    """Least squares on logarithms over the points that are there (finite and positive); None with fewer than two."""
+    """Fit least squares on logarithms over the finite and positive points; None with fewer than two."""
     x, y = np.asarray(x, float), np.asarray(y, float)
     kept = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
     log_x, log_y = np.log(x[kept]), np.log(y[kept])
@@ -43,7 +43,7 @@ def power_law(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) 
     return PowerLaw(float(np.exp(line.intercept)), line.slope, line.slope - margin, line.slope + margin, len(log_x))
 
 
-class _Line(NamedTuple):
+class _FittedLine(NamedTuple):
     """A line of least squares. `margin` is Student's t times the scatter of the points around it, 90 % of them within;
     `spread` is the sum of squares of x around its mean."""
 
@@ -54,15 +54,15 @@ class _Line(NamedTuple):
     spread: float
 
 
-def _line(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> _Line:
+def _line(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> _FittedLine:
     slope, intercept = np.polyfit(x, y, 1)
     residual = y - intercept - slope * x
     margin = _within(np.sqrt(residual @ residual / max(1, len(x) - 2)), len(x) - 2)
-    return _Line(float(slope), float(intercept), margin, float(x.mean()), float(np.sum((x - x.mean()) ** 2)))
+    return _FittedLine(float(slope), float(intercept), margin, float(x.mean()), float(np.sum((x - x.mean()) ** 2)))
 
 
 def _within(deviation: float, freedom: int) -> float:
-    """What holds 90 % of a normal quantity whose deviation was estimated; infinite where nothing estimates it."""
+    """Bound 90 % of a normal quantity whose deviation was estimated; infinite where nothing estimates it."""
     if freedom < 1:
         return np.inf
     from scipy.special import stdtrit  # imported where it is used, like scipy.optimize below: they load slowly
@@ -98,7 +98,7 @@ class LearningCurve:
     points: int
 
     def at(self, examples: float) -> Estimate:
-        """The share with so many examples, measured or not, and the interval that the mean over seeds would lie in."""
+        """Return the share with this many examples, and the interval that the mean over seeds would lie in."""
         x = np.log(examples)
         margin = self.margin * np.sqrt(1 + 1 / self.points + (x - self.middle) ** 2 / self.spread)
         middle = self.intercept + self.slope * x
@@ -113,7 +113,7 @@ class LearningCurve:
 
 
 def learning_curve(examples: Sequence[int], shares: Float[np.ndarray, "examples seeds"]) -> LearningCurve | None:
-    """The curve through the mean log-odds over seeds, NaN left out; None with fewer than three numbers of examples."""
+    """Fit the mean log-odds over seeds, NaN left out; None with fewer than three numbers of examples."""
     clipped = np.clip(shares, SMALLEST_SHARE, 1 - SMALLEST_SHARE)
     rows = [row[np.isfinite(row)] for row in np.log(clipped / (1 - clipped))]
     there = [(count, row) for count, row in zip(examples, rows, strict=True) if len(row)]
@@ -147,7 +147,7 @@ class Surface:
 def surface_fit(
     heads: tuple[int, ...], lengths: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"]
 ) -> Surface:
-    """The surface with the least mean absolute error in log scale, delta from 0 to 2, over the cells that are there.
+    """Fit the surface of least mean absolute error in log scale, delta from 0 to 2, over the cells that are there.
 
     For a given delta the logarithm is linear in (log c, b, a), and its least absolute error a linear program with an
     exact answer; only delta is searched for. Source: Yu et al. (arXiv 2510.06662), Figure 2b.
@@ -184,7 +184,7 @@ def _terms(h: np.ndarray, t: np.ndarray, delta: float) -> np.ndarray:
 
 
 def _least_absolute(terms: np.ndarray, values: np.ndarray) -> tuple[tuple[float, float, float], float]:
-    """Coefficients x of least mean |terms x - values|: the least sum of slacks s with -s <= terms x - values <= s."""
+    """Find x of least mean |terms x - values|: the least sum of slacks s with -s <= terms x - values <= s."""
     from scipy.optimize import linprog
 
     count, width = terms.shape

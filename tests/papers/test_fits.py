@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.answer.fits import learning_curve, power_law, surface_fit
 from headcount.errors import InputError
+from headcount.papers.fits import learning_curve, power_law, surface_fit
 
 WIDTHS = np.array([8.0, 16, 32, 64, 128])
 HEADS, LENGTHS = (2, 4, 6, 8, 10), (8, 16, 32, 64)
