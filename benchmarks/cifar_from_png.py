@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from headcount.data.cifar import FOLDER
+from headcount.papers.data.cifar import FOLDER
 
 SUMS = {
     "data_batch_1": "aadd24acce27caa71bf4b10992e9e7b2d74c2540",

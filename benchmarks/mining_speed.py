@@ -13,9 +13,9 @@ import bm25s
 import numpy as np
 
 from headcount._draws import named_generator
-from headcount.data.mining import mine
-from headcount.data.passages import PassageSet, read_passages
-from headcount.data.rankings import Vectors
+from headcount.papers.data.mining import mine
+from headcount.papers.data.passages import PassageSet, read_passages
+from headcount.papers.data.rankings import Vectors
 
 COUNT = 63
 DIM = 384

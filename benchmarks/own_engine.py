@@ -23,7 +23,7 @@ from headcount import ClassTokenSpec, TrainSpec, find_task, sweep
 from headcount.engine import hardware
 from headcount.engine.buckets import ProgramShape, buckets
 from headcount.engine.data import BucketData, StoredTokens, prepare
-from headcount.engine.hardware import Sizes
+from headcount.engine.hardware import TaskSizes
 from headcount.engine.plan import sizes_of
 from headcount.engine.train import Program, program
 from headcount.models import AbstractSpec
@@ -118,7 +118,7 @@ class Engine(WarmProgram):
         return jax.tree.map(lambda *parts: np.stack([parts[place % len(parts)] for place in range(members)]), *drawn)
 
 
-def _program(shape: ProgramShape, sizes: Sizes, objective: AbstractObjective, backend: str | None) -> Program:
+def _program(shape: ProgramShape, sizes: TaskSizes, objective: AbstractObjective, backend: str | None) -> Program:
     """The one place where a benchmark chooses a back end.
 
     Raises `InputError` where "fused" is asked for and is not available, `ValueError` where it has no kernels for the

@@ -17,12 +17,12 @@ import headcount as hc
 from headcount.cli.app import command
 from headcount.cli.verbs import VERBS
 
-from .data.texts import bert_tensors, write, write_bert, write_records
 from .data.written import write_dataset, write_text_table
 from .helpers import fabricated
 from .helpers.cifar_files import random_cifar, write_cifar_folder
 from .helpers.commands import headcount
 from .helpers.compiling import compile_quickly  # noqa: F401
+from .papers.data.texts import bert_tensors, write, write_bert, write_records
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
@@ -74,8 +74,10 @@ def folder(data_folder, tmp_path, monkeypatch):
         (tmp_path / entry.name).symlink_to(entry)
     np.savez("labelled.npz", x=x, y=y > 0)
     monkeypatch.setenv("HEADCOUNT_CACHE", str(data_folder / "cache"))
-    for module in ("tasks.find", "tasks.stand_in", "data.embeddings"):
-        monkeypatch.setattr(f"headcount.{module}.find_embeddings", lambda path=None: path or data_folder / "bert")
+    for module in ("tasks.find", "data.embeddings"):
+        monkeypatch.setattr(
+            f"headcount.papers.{module}.find_embeddings", lambda path=None: path or data_folder / "bert"
+        )
     return {"x": x, "y": y}
 
 

@@ -75,7 +75,7 @@ def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
         if error.name not in EXTRAS:
             raise
         pytest.skip(f"needs {error.name}, an extra, which the default tests do without")
-    if module.endswith(("torch_module", "torch_weights", ".inspecting", "inspection.result")):  # by their examples
+    if module.endswith((".inspecting", "inspection.result")):  # by their examples
         pytest.importorskip("torch", reason="an extra, which the default tests do without")
     ran = doctest.testmod(imported, optionflags=FLAGS, verbose=False)
     assert ran.failed == 0

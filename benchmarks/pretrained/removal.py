@@ -90,7 +90,7 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
     loaded = load_model(model, device=arguments.device)
     examples = read_examples(loaded, data, limit=arguments.limit, length=arguments.length)
     examples = replace(examples, scored=len(examples.calibration) // 2)
-    evaluation = Evaluation(loaded, attention_layers(loaded.model), examples, device=arguments.device)
+    evaluation = Evaluation(loaded, attention_layers(loaded.model), examples)
     name = Path(model).name
     heads = [weights.heads for weights in evaluation.original]
     counts = tuple(round(share * sum(heads)) for share in SHARES)

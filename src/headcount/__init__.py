@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from .engine import run_sweep, sweep
     from .measurement import Measurement, load
     from .models import ClassTokenSpec, EncoderSpec
+    from .papers.tasks.ranking import Ranking
     from .pretrained.inspection.inspecting import inspect
     from .store import TrainSpec
-    from .tasks import ArrayTask, FunctionTask, ImageTask, Ranking, Retrieval
+    from .tasks import ArrayTask, FunctionTask, ImageTask, Retrieval
     from .tasks.find import find_task
     from .theory.assumptions import check_assumptions
 
@@ -34,7 +35,7 @@ _HOMES = {
     "FunctionTask": "tasks",
     "ImageTask": "tasks",
     "Measurement": "measurement",
-    "Ranking": "tasks",
+    "Ranking": "papers.tasks.ranking",
     "Retrieval": "tasks",
     "TrainSpec": "store",
     "check_assumptions": "theory.assumptions",

@@ -34,7 +34,8 @@ def option(default: Any, words: str, **shown: Any) -> Any:
 def field_options(spec: type) -> dict[str, Option]:
     """The fields of a dataclass that are options, with their types."""
     kinds = get_type_hints(spec)
-    shown = {each.name: each.metadata["option"] for each in dataclasses.fields(spec) if "option" in each.metadata}
+    own_first = sorted(dataclasses.fields(spec), key=lambda each: each.name not in spec.__annotations__)
+    shown = {each.name: each.metadata["option"] for each in own_first if "option" in each.metadata}
     return {name: dataclasses.replace(each, kind=_kind(kinds[name])) for name, each in shown.items()}
 
 

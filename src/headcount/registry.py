@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from ._options import Option
+
 if TYPE_CHECKING:
     import threading
 
@@ -112,6 +114,8 @@ class Plugin:
     """What a satellite adds; a subclass overrides what it has."""
 
     verbs: Mapping[str, Verb] = {}
+    data_options: Mapping[str, Option] = {}
+    """Options of the data that `task_at` reads, with the words of the help."""
 
     def reader(self, study: str) -> StudyReader | None:
         """The reader of experiments whose `study` is this; None where it is another's."""
@@ -131,6 +135,19 @@ class Plugin:
 
     def live_page(self, folder: Path) -> LivePage | None:
         """A live page of a run that is about to begin."""
+        return None
+
+    def task_at(
+        self, path: Path, options: dict[str, Any], *, cache: Path | None, planned: bool
+    ) -> "AbstractTask | None":
+        """The task of the data at a path, with `options` as of `data_options`; None where it is of no kind known here.
+
+        `planned`: it is to plan with, and what takes long is left out.
+        """
+        return None
+
+    def task_of_spec(self, spec: Mapping[str, Any]) -> "AbstractTask | None":
+        """The task of a study that has this stored spec and needs no data; None where it is another's."""
         return None
 
     def task_facts(self, task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterable[TaskFact]:
@@ -184,6 +201,17 @@ def live_page(folder: Path) -> LivePage:
 def check_of(folder: Path) -> FolderCheck | None:
     """The check of a folder that some satellite wrote; None where none did."""
     return next((check for each in plugins() if (check := each.check_folder(folder)) is not None), None)
+
+
+def task_at(path: Path, options: dict[str, Any], *, cache: Path | None, planned: bool) -> "AbstractTask | None":
+    """The task of data that some satellite reads; see `Plugin.task_at`."""
+    found = (each.task_at(path, options, cache=cache, planned=planned) for each in plugins())
+    return next((task for task in found if task is not None), None)
+
+
+def studied_task(spec: Mapping[str, Any]) -> "AbstractTask | None":
+    """The task of a satellite's study by its stored spec; see `Plugin.task_of_spec`."""
+    return next((task for each in plugins() if (task := each.task_of_spec(spec)) is not None), None)
 
 
 def task_facts(task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any] | None = None) -> list[TaskFact]:

@@ -13,14 +13,15 @@ import pytest
 
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import BucketData, StoredTokens
-from headcount.engine.hardware import Sizes
+from headcount.engine.hardware import TaskSizes
 from headcount.engine.steps import rate_at
 from headcount.engine.train import program
 from headcount.keys import named_key
-from headcount.models import ClassTokenSpec, textbook
+from headcount.models import ClassTokenSpec
 from headcount.store import Cell, TrainSpec
 from headcount.tasks import AbstractObjective, Classification, Regression
 
+from ..helpers import textbook
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
 
@@ -104,7 +105,7 @@ def trained(setting: Setting, backend: str, members=((0, None),), *, padded: int
     cells = [cell_of(setting, *member) for member in members]
     shape = shape_of(cells[0]).program
     shape = replace(shape, model=replace(shape.model, heads=padded))
-    sizes = Sizes(setting.dim, setting.outputs, 1, setting.length)
+    sizes = TaskSizes(setting.dim, setting.outputs, 1, setting.length)
     parts = program(shape, sizes, setting.objective, ON_GPU, backend)
     data = data_of(setting)
     states, who = parts.start(cells, data, slots=slots)
@@ -234,4 +235,4 @@ def test_back_ends_agree_while_rounding_is_small(fused):
 def test_other_programs_are_the_references(fused):
     for spec in (ClassTokenSpec(heads=1, layers=2), ClassTokenSpec(heads=1, attention="hard")):
         shape = shape_of(cell_of(Setting(spec))).program
-        assert program(shape, Sizes(2, 1, 1, 4), Regression(), False, fused).backend == "reference"
+        assert program(shape, TaskSizes(2, 1, 1, 4), Regression(), False, fused).backend == "reference"

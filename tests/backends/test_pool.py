@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.backends.pool import pool_by
-from headcount.models import ClassTokenSpec, textbook
+from headcount.models import ClassTokenSpec
 
+from ..helpers import textbook
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
 from .textbook_pool import Case, gradients, hidden_and_weights, pooled_and_weights

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.cifar_from_png import SUMS, batch_bytes, convert
-from headcount.data.cifar import BATCHES
+from headcount.papers.data.cifar import BATCHES
 
 from ..helpers import cifar_files
 

@@ -11,11 +11,11 @@ import headcount as hc
 from headcount.errors import StoreError
 from headcount.store import FILE_NAME, Store
 
-from ..data.texts import write_records
 from ..data.written import write_text_table
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..helpers.real_data import lines, tiny_bert
+from ..papers.data.texts import write_records
 from ..report.laws import check_page
 
 READERS = ("status", "show", "report", "export", "verify", "collide")

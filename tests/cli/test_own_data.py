@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ..data.texts import write, write_records
 from ..helpers.commands import a_sentence, headcount, strict_json
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.real_data import METRICS, lines, records_in, said_on
+from ..papers.data.texts import write, write_records
 
 SHORT = ("--heads", 1, "--steps", 4, "--batch", 4, "--layers", 1, "--head-dim", 2, "--seeds", 1)
 SHORT += ("--validation-examples", 20)

@@ -53,7 +53,7 @@ def bad_tables(kind: str) -> dict[str, Variant]:
         ),
         "an unknown sequence": table({"sequence": "group"}, **good),
         "the target as sequence": table({"sequence": "y"}, **good),
-        "nothing beside sequence and target": table({"sequence": "id"}, id=long["id"], y=long["y"]),
+        "nothing but sequence and target": table({"sequence": "id"}, id=long["id"], y=long["y"]),
         "few sequences": table({"sequence": "id"}, **long),
         "a target that changes": table({"sequence": "id"}, **(long | {"y": good["y"]})),
         "a target per token of unequal sequences": table(

@@ -135,7 +135,7 @@ def test_several_lists_are_the_numbers_of_a_token(tmp_path):
 
 
 def test_a_tokenised_dataset_with_splits_and_class_names(tmp_path):
-    """As `datasets` writes it after a tokenizer: ids, a mask, and labels whose names are beside the schema."""
+    """As `datasets` writes it after a tokenizer: ids, a mask, and labels whose names are stored with the schema."""
     train = {"input_ids": [[5, 1], [7, 0]], "attention_mask": [[1, 1], [1, 0]], "label": [1, 0]}
     test = {"input_ids": [[2, 2]], "attention_mask": [[1, 1]], "label": [1]}
     features = {"label": {"_type": "ClassLabel", "names": ["good", "bad"]}}

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from headcount.data import images as module
-from headcount.data.images import ImageSet, colour_statistics, read_image_folder
+from headcount.data.images import colour_statistics, read_image_folder
 
 from ..helpers.refusals import refused
 
@@ -251,39 +251,6 @@ class TestRefusals:
             read_image_folder(split)
 
 
-class TestImageSet:
-    GOOD = {  # noqa: RUF012 - never written to
-        "name": "few",
-        "images": pixels(4),
-        "labels": np.array([0, 1, 1, 0], np.int32),
-        "classes": ("cat", "dog"),
-        "held_out": 2,
-    }
-
-    @pytest.mark.parametrize(
-        ("changed", "words"),
-        [
-            ({"images": pixels(4).astype(np.float32)}, ["uint8", "float32"]),
-            ({"images": pixels(4)[..., 0]}, ["(4, 8, 8)"]),
-            ({"images": pixels(4)[..., :2]}, ["(4, 8, 8, 2)"]),
-            ({"images": pixels(4)[:0], "labels": np.zeros(0, np.int32)}, ["(0, 8, 8, 3)"]),
-            ({"images": pixels(5)}, ["5 images", "4 labels"]),
-            ({"labels": np.array([0, 1, 1, 0])}, ["int32", "int64"]),
-            ({"labels": np.zeros((4, 1), np.int32)}, ["(4, 1)"]),
-            ({"labels": np.array([0, 1, 2, 0], np.int32)}, ["0 and 1", "got 2"]),
-            ({"labels": np.array([0, 1, -1, 0], np.int32)}, ["0 and 1", "got -1"]),
-            ({"labels": np.array([0, 0, 1, 0], np.int32)}, ["dog"]),
-            ({"classes": ("cat",)}, ["at least 2", "cat"]),
-            ({"classes": ("cat", "cat")}, ["cat, cat"]),
-            ({"held_out": 0}, ["1 to 3", "got 0"]),
-            ({"held_out": 4}, ["1 to 3", "got 4"]),
-        ],
-    )
-    def test_what_is_wrong(self, changed, words):
-        with refused("few", *words):
-            ImageSet(**self.GOOD | changed)
-
-
 class TestColours:
     @settings(deadline=None, max_examples=25)
     @given(
@@ -296,7 +263,3 @@ class TestColours:
             mean, std = colour_statistics(images)
         assert mean == pytest.approx((images / 255).mean(axis=(0, 1, 2)), abs=1e-12)
         assert std == pytest.approx((images / 255).std(axis=(0, 1, 2)), abs=1e-12)
-
-    def test_no_pixels(self):
-        with refused("(0, 8, 8, 3)"):
-            colour_statistics(pixels(1)[:0])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.engine import spec_of, sweep
-from headcount.engine.buckets import Shape, buckets, shape_of
+from headcount.engine.buckets import BucketShape, buckets, shape_of
 from headcount.models import ClassTokenSpec
 
 from ..helpers.sweeps import FARTHEST, TASK, TRAIN, class_token, encoder, swept
@@ -32,7 +32,7 @@ def whole(cells):
     return buckets(cells, lambda shape: len(cells), exact)
 
 
-def exact(shape: Shape, members: int, most: int) -> int:
+def exact(shape: BucketShape, members: int, most: int) -> int:
     """As many slots as members."""
     return members
 

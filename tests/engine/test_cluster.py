@@ -9,7 +9,7 @@ import pytest
 from headcount._user_files import load_python_file
 from headcount.cluster import worker
 from headcount.cluster.by_value import local_modules
-from headcount.cluster.worker import Known, Setup, introduce, train_buckets
+from headcount.cluster.worker import KnownTask, WorkerSetup, introduce, train_buckets
 from headcount.engine import Hardware, executor_of, plan_sweep, run_sweep, versions
 from headcount.engine.sweep import task_key
 from headcount.engine.trainer import Glimpse
@@ -21,7 +21,7 @@ from headcount.tasks import FunctionTask
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.sweeps import CPU, TASK, swept
 
-SETUP = Setup(None, {}, versions())
+SETUP = WorkerSetup(None, {}, versions())
 
 
 class News(list):
@@ -35,7 +35,7 @@ def references(monkeypatch) -> list:
 
     def known(task):
         if not any(each.task is task for each in kept):
-            kept.append(Known(task))
+            kept.append(KnownTask(task))
         return next(each for each in kept if each.task is task)
 
     monkeypatch.setattr(worker, "_read", known)

@@ -161,7 +161,7 @@ def test_an_address_other_than_the_connected_one_is_refused(executor):
 
 
 def test_an_interrupt_while_an_answer_is_read_ends_and_keeps_what_was_finished(executor, tmp_path, monkeypatch):
-    take_in, calls = dispatch.Run.take_in, []
+    take_in, calls = dispatch.ClusterRun.take_in, []
 
     def interrupted(run, reference):
         take_in(run, reference)
@@ -169,7 +169,7 @@ def test_an_interrupt_while_an_answer_is_read_ends_and_keeps_what_was_finished(e
         if len(calls) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(dispatch.Run, "take_in", interrupted)
+    monkeypatch.setattr(dispatch.ClusterRun, "take_in", interrupted)
     with pytest.raises(KeyboardInterrupt):
         do(swept(seed=range(40)), tmp_path / "results", executor=executor)
     assert everything_in(tmp_path / "results")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import prepare
-from headcount.engine.hardware import TOKENS_AT_ONCE, Sizes, examples_at_once, needs
+from headcount.engine.hardware import TOKENS_AT_ONCE, TaskSizes, examples_at_once, needs
 from headcount.engine.plan import sizes_of
 from headcount.engine.steps import gradient_of
 from headcount.engine.train import Program, respond
@@ -92,7 +92,7 @@ def test_a_model_trained_in_parts_is_the_model_trained_on_whole_batches(name, mo
 @given(batch=st.integers(1, 4096), tokens=st.integers(1, 2000), sequences=st.integers(1, 64))
 def test_parts_divide_a_batch_and_are_near_the_wanted_size(batch, tokens, sequences):
     shape = shape_for("answers at tokens", dataclasses.replace(TRAIN, batch=batch))
-    sizes = Sizes(3, 3, sequences, tokens)
+    sizes = TaskSizes(3, 3, sequences, tokens)
     at_once = examples_at_once(shape, sizes, side_by_side=False)
     assert batch % at_once == 0
     assert examples_at_once(shape, sizes, side_by_side=True) == batch
@@ -112,13 +112,13 @@ def test_parts_divide_a_batch_and_are_near_the_wanted_size(batch, tokens, sequen
 def test_of_the_largest_batch_not_every_number_is_tried():
     """It would take minutes; 2^31 - 1 is a prime."""
     shape = shape_for("answers at tokens", dataclasses.replace(TRAIN, batch=2**31 - 1))
-    assert examples_at_once(shape, Sizes(3, 3, 1, 16), side_by_side=False) == 1
+    assert examples_at_once(shape, TaskSizes(3, 3, 1, 16), side_by_side=False) == 1
 
 
 def test_class_token_models_are_computed_as_a_whole_however_large():
     """Theirs is little per token; in parts their steps, and above all validation by kernels, take longer."""
     shape = shape_for("an answer", dataclasses.replace(TRAIN, batch=4096))
-    assert examples_at_once(shape, Sizes(3, 1, 1, 512), side_by_side=False) == 4096
+    assert examples_at_once(shape, TaskSizes(3, 1, 1, 512), side_by_side=False) == 4096
 
 
 def test_what_the_caches_hold_is_computed_as_a_whole():

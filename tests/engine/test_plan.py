@@ -8,7 +8,7 @@ import pytest
 
 from headcount.engine import plan as plan_module
 from headcount.engine import plan_sweep, spec_of
-from headcount.engine.hardware import CPU_MEMBERS, Hardware, Sizes, hardware, kernel_sizes, max_members, needs
+from headcount.engine.hardware import CPU_MEMBERS, Hardware, TaskSizes, hardware, kernel_sizes, max_members, needs
 from headcount.engine.plan import PROCESS_BYTES, PROGRAM_BYTES, sizes_of
 from headcount.models import ClassTokenSpec
 from headcount.tasks import Choice, Classification, sum_of_maxima
@@ -16,7 +16,7 @@ from headcount.tasks import Choice, Classification, sum_of_maxima
 from ..helpers.sweeps import CPU, GPU, TASK, TRAIN, Numbers, class_token, labelled_model, swept
 
 
-def bytes_of(shape, sizes: Sizes, machine: Hardware = GPU, members: int = 1) -> int:
+def bytes_of(shape, sizes: TaskSizes, machine: Hardware = GPU, members: int = 1) -> int:
     """Of one bucket that has its turn while the other workers have as large ones in hand."""
     held, turn = needs(shape, sizes, TASK.objective, members, machine.backend, side_by_side=True)
     return machine.workers * held + turn
@@ -100,11 +100,11 @@ def test_a_small_memory_splits_buckets_without_losing_a_cell():
 
 def test_several_sequences_per_example_cost_more():
     pairs, candidates = (Numbers(layout) for layout in ("pairs", "candidates"))
-    assert sizes_of(TASK) == Sizes(1, 1, 1, TASK.length)
-    assert sizes_of(pairs) == Sizes(3, 1, 4, 3)
+    assert sizes_of(TASK) == TaskSizes(1, 1, 1, TASK.length)
+    assert sizes_of(pairs) == TaskSizes(3, 1, 4, 3)
     assert sizes_of(candidates)[2:] == candidates.sequences
     (bucket,) = plan_sweep(swept(pairs, labelled_model(pairs), heads=[1], length=[4], seed=[0]), machine=GPU).buckets
-    assert bytes_of(bucket.shape, Sizes(3, 1, 4, 3)) > bytes_of(bucket.shape, Sizes(3, 1, 1, 3))
+    assert bytes_of(bucket.shape, TaskSizes(3, 1, 4, 3)) > bytes_of(bucket.shape, TaskSizes(3, 1, 1, 3))
 
 
 def test_this_machine_is_described():

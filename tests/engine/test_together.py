@@ -17,7 +17,7 @@ from headcount.engine import together
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import PreparedExamples, StoredTokens
 from headcount.engine.plan import sizes_of
-from headcount.engine.together import Request, Together
+from headcount.engine.together import StepsRequest, Together
 from headcount.engine.train import course_of, program
 from headcount.engine.whole_steps import Course, WholeSteps
 
@@ -44,12 +44,14 @@ def kernel_of(name: str, kind: type[Kernel] = Kernel) -> Kernel:
     return kind(sizes, step, batch=2, warmup=1, name=name)
 
 
-def request(name: str, members: int = 1, steps: int = 1) -> Request:
+def request(name: str, members: int = 1, steps: int = 1) -> StepsRequest:
     nothing: Any = None
-    return Request(kernel_of(name), Course(nothing, nothing, jnp.zeros(members, jnp.int32), nothing, nothing), steps)
+    return StepsRequest(
+        kernel_of(name), Course(nothing, nothing, jnp.zeros(members, jnp.int32), nothing, nothing), steps
+    )
 
 
-def result_for(asked: Request) -> tuple[Moving, Any]:
+def result_for(asked: StepsRequest) -> tuple[Moving, Any]:
     """One that says whose it is, by the last letter of the name."""
     assert isinstance(asked.kernel, Kernel)
     whose = jnp.full(len(asked.course.taken), float(ord(asked.kernel.name[-1])))
@@ -218,7 +220,7 @@ def joined(monkeypatch):
 
 def test_a_failure_holds_no_memory_while_each_is_tried_alone(course, joined):
     MOVED.clear()
-    outcomes = together._outcomes([Request(kernel_of(name, Adding), course, 3) for name in ("good", "bad")])
+    outcomes = together._outcomes([StepsRequest(kernel_of(name, Adding), course, 3) for name in ("good", "bad")])
     assert all(isinstance(outcome.error, RefusedError) for outcome in outcomes)
     assert len(MOVED) == 3
     assert [array() for array in MOVED] == [None] * 3
@@ -226,7 +228,7 @@ def test_a_failure_holds_no_memory_while_each_is_tried_alone(course, joined):
 
 def test_a_failure_ends_after_a_join_and_leaves_the_states_as_they_were(course, joined):
     before = [np.array(leaf) for leaf in jax.tree.leaves((course.models, course.moments))]
-    good, bad = (Request(kernel_of(name, Adding), course, 3) for name in ("good", "bad"))
+    good, bad = (StepsRequest(kernel_of(name, Adding), course, 3) for name in ("good", "bad"))
     with pytest.raises(RefusedError):
         together.advance_together([good, bad])
     assert len(joined) == 2, "after the first steps, and for the kernel that was at work"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headcount.data.cifar import ARCHIVE, BATCHES, FOLDER
+from headcount.papers.data.cifar import ARCHIVE, BATCHES, FOLDER
 
 
 def random_cifar(per_batch: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from headcount.papers.base import Scale
 from headcount.papers.registry import STUDIES
 from headcount.registry import task_facts
 
-from ..data.texts import write_records
+from ..papers.data.texts import write_records
 from ..tasks.labelled import some_images
 from . import fabricated
 from .cifar_files import random_cifar, write_cifar_folder

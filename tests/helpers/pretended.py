@@ -1,7 +1,7 @@
 """Training that takes no time."""
 
 from headcount.engine import RunSummary
-from headcount.models.base import Elimination
+from headcount.models.base import HeadElimination
 from headcount.store import Cell, Outcome
 
 from . import fabricated
@@ -35,9 +35,9 @@ class Pretended:
             seconds=0.0,
         )
 
-    def elimination(self, cell: Cell, *_) -> Elimination:
+    def elimination(self, cell: Cell, *_) -> HeadElimination:
         heads = cell.model["heads"]
-        return Elimination(
+        return HeadElimination(
             tuple(range(heads - 1)), tuple(1e-6 if left >= self.distinct else 0.5 for left in range(heads - 1, 0, -1))
         )
 

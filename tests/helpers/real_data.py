@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headcount.store import Record, Store
 
-from ..data.texts import bert_tensors, write_bert
+from ..papers.data.texts import bert_tensors, write_bert
 from ..report.laws import check_page
 from ..tasks.labelled import SPECIAL, WORDS, some_passages
 

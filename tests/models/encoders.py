@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headcount._choices import ACTIVATIONS, ANSWERED_AT, ATTENTION_KINDS, NORMS, PADDINGS, POSITIONS
 from headcount.models import Encoder, EncoderSpec
 from headcount.models.encoder.attention import attention_weights
-from headcount.models.norms import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
+from headcount.models.layers import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 
 LENGTH, WIDTH, HIDDEN = 4, 4, 3
 

@@ -34,15 +34,15 @@ def some_tokens(*, examples: int = BATCH, length: int = SIZES["length"], dim: in
 
 def sizes_for(spec: AbstractSpec) -> dict[str, int]:
     """A token that is an id is one number."""
-    return SIZES | ({"dim": 1} if spec.token_ids else {})
+    return SIZES | ({"dim": 1} if spec.vocabulary else {})
 
 
 def tokens_for(spec: AbstractSpec, examples: int = BATCH) -> np.ndarray:
     """Tokens that the spec's models read, the second of them absent where it can be."""
     generator = np.random.default_rng(0)
     tokens = some_tokens(examples=examples)
-    if spec.token_ids:
-        tokens = generator.integers(0, spec.token_ids, (examples, SIZES["length"], 1)).astype(float)
+    if spec.vocabulary:
+        tokens = generator.integers(0, spec.vocabulary, (examples, SIZES["length"], 1)).astype(float)
     if spec.masks_nan:
         tokens[:, 1] = np.nan
     return tokens
@@ -143,7 +143,7 @@ class ModelLaws:
     @given(data=st.data(), sizes=sizes)
     def test_parameters_are_the_numbers_of_the_model(self, data, sizes):
         spec = self.spec_class(**data.draw(self.options))
-        sizes |= {"dim": 1} if spec.token_ids else {}
+        sizes |= {"dim": 1} if spec.vocabulary else {}
         model = spec.init(0, **sizes)
         assert model.spec == spec
         assert spec.parameters(**sizes) == sum(leaf.size for leaf in jax.tree.leaves(model))
@@ -174,7 +174,7 @@ class ModelLaws:
     @given(data=st.data(), sizes=sizes)
     def test_arrays_there_and_back(self, data, sizes):
         spec = self.spec_class(**data.draw(self.options))
-        sizes |= {"dim": 1} if spec.token_ids else {}
+        sizes |= {"dim": 1} if spec.vocabulary else {}
         model = spec.init(3, **sizes)
         arrays = model.to_arrays()
         assert {type(array) for array in arrays.values()} == {np.ndarray}
@@ -208,17 +208,17 @@ class ModelLaws:
 
     def test_ids_are_tokens_of_one_1_and_zeros(self, spec):
         """Where ids are looked up, the model without a vocabulary reads the same from one-hot tokens."""
-        if not spec.token_ids:
+        if not spec.vocabulary:
             return
         model, ids = spec.init(1, **sizes_for(spec)), tokens_for(spec)[0]
-        one_hot = np.where(np.isnan(ids), np.nan, np.arange(spec.token_ids) == ids)
+        one_hot = np.where(np.isnan(ids), np.nan, np.arange(spec.vocabulary) == ids)
         plain = dataclasses.replace(model, spec=dataclasses.replace(spec, vocabulary=0))
         got, gradient = answer_and_gradient(model, ids)
         want, want_gradient = answer_and_gradient(plain, one_hot)
         assert_close(got, want)
         for one, other in zip(jax.tree.leaves(gradient), jax.tree.leaves(want_gradient), strict=True):
             assert_close(one, other)
-        for strange in (-1, spec.token_ids, 0.5, *(() if spec.masks_nan else (np.nan,))):
+        for strange in (-1, spec.vocabulary, 0.5, *(() if spec.masks_nan else (np.nan,))):
             with refused("tokens", str(strange)):
                 model(np.full_like(ids, strange))
 
@@ -287,7 +287,7 @@ class ModelLaws:
         """Where tokens and targets are standardised, the model can be rewritten to read and answer in raw units."""
         generator = np.random.default_rng(2)
         mean, scale = (generator.normal(size=3), generator.uniform(0.5, 2, 3))
-        if spec.token_ids:  # which have no units
+        if spec.vocabulary:  # which have no units
             mean, scale = np.zeros(1), np.ones(1)
         to, by = generator.normal(size=2), generator.uniform(0.5, 2, 2)
         model = in_double(spec.init(1, **sizes_for(spec)))

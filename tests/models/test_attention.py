@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from headcount.models import ClassTokenSpec
-from headcount.models.class_token import textbook
 
+from ..helpers import textbook
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close, in_double

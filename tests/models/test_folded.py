@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._choices import POSITIONS
-from headcount.models import ClassTokenSpec, folded, textbook
+from headcount.models import ClassTokenSpec, folded
 
+from ..helpers import textbook
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, in_double
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._choices import POSITIONS
-from headcount.models import ClassTokenSpec, EncoderSpec, to_torch
+from headcount.models import ClassTokenSpec, EncoderSpec
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.refusals import refused
@@ -121,4 +121,4 @@ def test_a_kind_without_a_module_is_refused():
 def test_without_pytorch_the_way_to_install_it_is_given(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with refused("pip install 'headcount[torch]'"):
-        to_torch(ClassTokenSpec(heads=1).init(0, length=2, dim=2, outputs=1))
+        ClassTokenSpec(heads=1).init(0, length=2, dim=2, outputs=1).to_torch()

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.models import ClassTokenSpec, EncoderSpec, from_arrays
-from headcount.models.attention import of_heads, weights_of_scores
-from headcount.models.attention.linear import features, shares
+from headcount.models.attention import elu_features, share_groups, weights_of_scores
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.refusals import refused
@@ -40,7 +39,7 @@ def copied(model):
     """The model in which every head has a copy of the keys and values that it shares."""
     arrays = model.to_arrays()
     for name in ("key", "value"):
-        arrays[f"attention.0.{name}"] = of_heads(arrays[f"attention.0.{name}"], model.spec.heads)
+        arrays[f"attention.0.{name}"] = share_groups(arrays[f"attention.0.{name}"], model.spec.heads)
     return from_arrays(dataclasses.replace(model.spec, kv_heads=None), arrays)
 
 
@@ -112,7 +111,8 @@ def test_linear_weights_are_positive_shares_that_move_with_their_tokens(keys, qu
     held, order = np.reshape(keys, (LENGTH, 2)), np.array(order)
 
     def weights(held):
-        return np.asarray(shares(features(jnp.asarray(held)) @ features(jnp.asarray(query)), None, axis=0))
+        kernel = elu_features(jnp.asarray(held)) @ elu_features(jnp.asarray(query))
+        return np.asarray(weights_of_scores(kernel, ClassTokenSpec(heads=1, attention="linear"), axis=0))
 
     got = weights(held)
     assert np.all(got > 0)

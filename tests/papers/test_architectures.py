@@ -7,8 +7,7 @@ from headcount.answer import Verdict
 from headcount.engine.sweep import task_key
 from headcount.models import spec_from_dict
 from headcount.papers.base import Scale
-from headcount.papers.beyond.architectures import ATTENTION, CONTROLS, STUDY, TASKS, _task
-from headcount.papers.claims.architectures import CLEARLY
+from headcount.papers.beyond.architectures import ATTENTION, CLEARLY, CONTROLS, STUDY, TASKS, _task
 
 from ..helpers import fabricated
 

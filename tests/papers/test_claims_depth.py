@@ -19,9 +19,9 @@ from headcount.papers.claims.depth import (
     inside_claim,
     is_solved,
     law_claim,
-    limits,
-    missed,
+    maxima_missed,
     nearest_law,
+    shape_limits,
 )
 from headcount.tasks import sum_of_maxima
 from headcount.theory import roles, roles_of_maxima
@@ -48,7 +48,7 @@ def of_law(law):
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 def test_errors_made_by_a_law_refute_only_smaller_ones(law):
-    limited = limits(table_of(of_law(law)))
+    limited = shape_limits(table_of(of_law(law)))
     assert {limit.largest for limit in limited if limit.layers == 1} == set(HEADS)
     assert all(limit.low == limit.largest == limit.high for limit in limited), "no start is stuck"
     for other in LAWS:
@@ -58,18 +58,18 @@ def test_errors_made_by_a_law_refute_only_smaller_ones(law):
 
 
 def test_a_law_holds_only_where_more_was_tried_and_nothing_is_constructed_beyond_it():
-    limited = limits(table_of(of_law(ROLES), length=16))
+    limited = shape_limits(table_of(of_law(ROLES), length=16))
     assert law_claim(ROLES, limited).verdict is Verdict.HOLDS
-    longer = limits(table_of(of_law(ROLES), length=32))
+    longer = shape_limits(table_of(of_law(ROLES), length=32))
     assert law_claim(ROLES, longer).verdict is Verdict.UNDECIDED, "2 x 2 has eight, from 32 tokens on"
     assert nearest_law(limited) is ROLES
-    fewer = limits(table_of(of_law(LAWS[0])))
+    fewer = shape_limits(table_of(of_law(LAWS[0])))
     assert law_claim(LAWS[0], fewer).verdict is Verdict.UNDECIDED, "a construction solves more"
     assert "stuck" in law_claim(LAWS[0], fewer).evidence
 
 
 def test_one_free_start_of_eight_solves_and_leaves_doubt():
-    (limit,) = (one for one in limits(table_of(of_law(ROLES), stuck=0.8)) if (one.layers, one.heads) == (2, 1))
+    (limit,) = (one for one in shape_limits(table_of(of_law(ROLES), stuck=0.8)) if (one.layers, one.heads) == (2, 1))
     assert limit.largest == limit.high == 3
     assert limit.low < 3
     assert law_claim(LAWS[0], [limit]).verdict is Verdict.UNDECIDED
@@ -111,7 +111,7 @@ def test_the_law_of_roles_is_what_is_constructed():
 
 
 def test_errors_are_counted_in_maxima_missed():
-    assert missed(ONE_MISSED / 7, 7) == pytest.approx(1)
+    assert maxima_missed(ONE_MISSED / 7, 7) == pytest.approx(1)
     assert is_solved(np.array([0.09, 0.11, np.nan]) * ONE_MISSED / 7, 7).tolist() == [True, False, False]
 
 
@@ -125,7 +125,7 @@ def test_every_law_within_reach_has_its_value_and_one_more(layers, heads):
 
 
 def test_the_chart_counts_maxima_per_head_beside_the_laws():
-    limited = limits(table_of(of_law(ROLES)))
+    limited = shape_limits(table_of(of_law(ROLES)))
     chart = largest_chart(limited)
     measured = [series for series in chart.series if not series.thin]
     assert [series.y for series in measured] == [(1.0, 3.0, 5.0)] * len(HEADS)

@@ -4,8 +4,7 @@ import pytest
 
 from headcount.answer import Verdict
 from headcount.papers.base import Scale
-from headcount.papers.claims.places import EACH_TIME, ONCE
-from headcount.papers.real_data.cifar_places import STUDY
+from headcount.papers.real_data.cifar_places import EACH_TIME, ONCE, STUDY
 
 from ..helpers import fabricated
 

@@ -18,12 +18,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.data.passages import read_passages
 from headcount.errors import HeadcountError
+from headcount.papers.data.passages import read_passages
 from headcount.papers.real_data import download
-from headcount.papers.real_data.download import Source, bert, fetch, marco
+from headcount.papers.real_data.download import RemoteFile, bert, fetch, marco
 
-from ..data.texts import write, write_beir
+from .data.texts import write, write_beir
 
 CONTENT = bytes(range(256)) * 40
 
@@ -93,8 +93,8 @@ class Server:
         self.handler.behaviour = Behaviour(**behaviour)
         return self.handler.behaviour
 
-    def source(self, content: bytes = CONTENT) -> Source:
-        return Source(f"{self.url}/files/numbers.bin", "numbers.bin", hashlib.sha256(content).hexdigest())
+    def source(self, content: bytes = CONTENT) -> RemoteFile:
+        return RemoteFile(f"{self.url}/files/numbers.bin", "numbers.bin", hashlib.sha256(content).hexdigest())
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ class TestFetch:
             unused.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{unused.getsockname()[1]}/numbers.bin"
             with failure(url, str(tmp_path)):
-                fetch([Source(url, "numbers.bin", "")], tmp_path, quiet)
+                fetch([RemoteFile(url, "numbers.bin", "")], tmp_path, quiet)
         assert names(tmp_path) == []
 
     def test_an_interrupt_keeps_what_arrived(self, server, tmp_path):

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from headcount.answer import ERROR_RATE, ErrorTable, Verdict
 from headcount.papers.base import Scale
-from headcount.papers.claims.epochs import Apart, apart, epochs_needed, together
 from headcount.papers.real_data import marco_epochs, marco_queries
+from headcount.papers.real_data.marco_epochs import Apart, apart, epochs_needed, together
 from headcount.papers.real_data.passages import TRAINED, TRAINING, VALIDATION
-from headcount.tasks.stand_in import StandIn
+from headcount.papers.tasks.stand_in import StandIn
 
 from .test_real_data import graded
 
@@ -210,7 +210,7 @@ def test_two_numbers_of_queries_have_no_curve():
 def test_queries_beyond_those_there_are_all_of_them():
     effort = marco_queries.STUDY.efforts[Scale.PAPER]
     for there, expected in ((5584, (700, 1400, 2800, 5584)), (28_000, marco_queries.SHARES), (100, (100,))):
-        among = marco_queries.among(effort, there)
+        among = marco_queries.efforts_by_queries(effort, there)
         assert tuple(among) == expected
         for count, each in among.items():
             assert each.steps == effort.epochs * count // each.batch
@@ -221,7 +221,7 @@ def test_queries_beyond_those_there_are_all_of_them():
 def test_models_of_all_queries_are_shared_between_the_studies():
     task = StandIn("marco", length=8, dim=384, count=6980)
     for scale in (Scale.LAPTOP, Scale.PAPER):
-        queries = dict(marco_queries.among(marco_queries.STUDY.efforts[scale], 5584))
+        queries = dict(marco_queries.efforts_by_queries(marco_queries.STUDY.efforts[scale], 5584))
         epochs = marco_queries.STUDY.efforts[scale].epochs
         trainings = {
             at["epochs"]: effort for at, effort in marco_epochs.STUDY.trainings(marco_epochs.STUDY.efforts[scale], task)

@@ -11,7 +11,7 @@ from headcount.engine import run_sweep
 from headcount.engine.sweep import task_key
 from headcount.models import spec_from_dict
 from headcount.papers.base import Scale
-from headcount.papers.claims.memorise import WRONG, capacities, lines, memorised, proved
+from headcount.papers.claims.memorise import WRONG, capacities, capacity_lines, memorised_count, proved_count
 from headcount.papers.others.memorise import CLASSES, STUDY
 from headcount.report.chart import Chart
 from headcount.store import Store
@@ -109,7 +109,7 @@ def test_a_chart_has_what_is_proved_beside_what_was_memorised():
 
 @pytest.mark.parametrize(("sizes", "examples"), [((1, 8, 9), 8), ((4, 16, 9), 29), ((4, 2, 9), 5), ((20, 64, 33), 621)])
 def test_the_number_that_is_proved(sizes, examples):
-    assert proved(*sizes) == examples
+    assert proved_count(*sizes) == examples
 
 
 errors_by_count = st.lists(st.floats(0, 1), min_size=2, max_size=6)
@@ -118,7 +118,7 @@ errors_by_count = st.lists(st.floats(0, 1), min_size=2, max_size=6)
 @given(errors_by_count)
 def test_memorised_lies_between_the_last_count_that_is_and_the_next(errors):
     counts = 10 * 2 ** np.arange(len(errors))
-    number, fitted = float(memorised(counts, np.array(errors))), np.array(errors) <= WRONG
+    number, fitted = float(memorised_count(counts, np.array(errors))), np.array(errors) <= WRONG
     last = int(np.flatnonzero(fitted)[-1]) if fitted.any() else 0
     assert counts[last] * 0.999 <= number <= counts[min(last + 1, len(counts) - 1)] * 1.001
     if fitted[last] and last + 1 < len(errors) and errors[last] < WRONG:
@@ -129,9 +129,9 @@ def test_memorised_lies_between_the_last_count_that_is_and_the_next(errors):
 def test_fewer_errors_are_never_less_memory(errors, data):
     counts = 10 * 2 ** np.arange(len(errors))
     fewer = [data.draw(st.floats(0, error)) for error in errors]
-    both = memorised(counts, np.array([errors, fewer]))
+    both = memorised_count(counts, np.array([errors, fewer]))
     assert both[1] >= both[0] * 0.999
-    assert_close(memorised(3 * counts, np.array(errors)), 3 * both[0])
+    assert_close(memorised_count(3 * counts, np.array(errors)), 3 * both[0])
 
 
 def test_its_layers_are_attention_alone():
@@ -182,7 +182,7 @@ def test_trained_layers_memorise_as_many_as_are_proved_and_more_with_more_heads(
     assert judged[0].verdict is HOLDS
     found = capacities(error_table(made.experiment, records, metric=FITTED_ERROR))
     assert {(each.heads, each.rank, each.length) for each in found} == set(STUDY.efforts[Scale.SMOKE].shapes())
-    few, *_, many = next(iter(lines(found, "heads").values()))
+    few, *_, many = next(iter(capacity_lines(found, "heads").values()))
     assert many.examples > 2 * few.examples
     validation = [record.metrics["final_error"] for record in records]
     assert np.mean(validation) == pytest.approx(1 - 1 / CLASSES, abs=0.05), "nothing is learned but the examples"

@@ -13,17 +13,17 @@ from headcount.answer.signals import reversal_scores
 from headcount.errors import InputError
 from headcount.papers.base import Scale
 from headcount.papers.real_data import cifar, cifar_places, marco, passages
-from headcount.papers.real_data.base import margin_of, means_of, to_be_fetched
-from headcount.papers.real_data.download import Source
+from headcount.papers.real_data.base import margin_of, means_of
+from headcount.papers.real_data.download import RemoteFile, to_be_fetched
 from headcount.papers.registry import REAL_DATA
 from headcount.report.render.pictures import frames_png
 from headcount.store import Outcome
 from headcount.tasks import ImageTask
 
-from ..data.texts import bert_tensors, write_bert, write_records
 from ..helpers import fabricated
 from ..helpers.cifar_files import batch_bytes, random_cifar, write_cifar_archive, write_cifar_folder
 from ..tasks.labelled import SPECIAL, WORDS, some_images, some_passages
+from .data.texts import bert_tensors, write_bert, write_records
 
 HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
 every_study = pytest.mark.parametrize("study", REAL_DATA.values(), ids=REAL_DATA)
@@ -328,7 +328,7 @@ def test_a_stand_in_has_no_examples(study):
 
 
 def test_a_folder_is_filled_only_where_nothing_of_the_users_is(tmp_path):
-    files = [Source("", "a.gz")]
+    files = [RemoteFile("", "a.gz")]
     assert to_be_fetched(tmp_path / "new", files)
     assert to_be_fetched(tmp_path, files)
     (tmp_path / "a.gz.part").touch()

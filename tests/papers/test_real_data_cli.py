@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 
 from headcount import recipes
-from headcount.data.embeddings import MINILM
 from headcount.papers.base import Scale
+from headcount.papers.data.embeddings import MINILM
 from headcount.papers.real_data import cifar as cifar_study
 from headcount.papers.registry import REAL_DATA
 from headcount.store import Outcome
 
-from ..data.texts import write, write_records
 from ..helpers.cifar_files import random_cifar, write_cifar_folder
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.real_data import METRICS, lines, records_in, said_on, tiny_bert
 from ..tasks.labelled import some_passages
+from .data.texts import write, write_records
 
 TINY = {
     "cifar": {"lengths": (64,), "seeds": 2},

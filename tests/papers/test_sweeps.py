@@ -15,14 +15,15 @@ from headcount.papers.rank.figures import RankEffort
 from headcount.papers.rank.norms import RECIPES
 from headcount.papers.real_data import cifar, marco, passages
 from headcount.papers.real_data.base import LabelledEffort
-from headcount.papers.registry import HEAD_COUNT, RANK, REAL_DATA, STUDIES
+from headcount.papers.registry import REAL_DATA, STUDIES
 
 from ..helpers import fabricated
 
 SCALES = (Scale.SMOKE, Scale.LAPTOP, Scale.PAPER)
 every_study = pytest.mark.parametrize("study", (STUDIES | REAL_DATA).values(), ids=STUDIES | REAL_DATA)
-of_the_first_paper = pytest.mark.parametrize("study", HEAD_COUNT)
-every_rank_study = pytest.mark.parametrize("study", RANK)
+FIRST_PAPER = ("table2", "table3", "table4", "table5", "figure1b", "figure2e", "figure3", "figure4")
+of_the_first_paper = pytest.mark.parametrize("study", [STUDIES[name] for name in FIRST_PAPER])
+every_rank_study = pytest.mark.parametrize("study", [each for name, each in STUDIES.items() if name[:5] == "rank-"])
 TABLES = {name: known for name, known in STUDIES.items() if isinstance(known, TableStudy)}
 every_table = pytest.mark.parametrize("study", TABLES.values(), ids=TABLES)
 

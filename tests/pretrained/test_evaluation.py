@@ -8,7 +8,6 @@ pytest.importorskip("transformers")
 
 import torch
 
-from headcount.errors import InputError
 from headcount.pretrained.layers.find import rewritten
 from headcount.pretrained.loading.load import fingerprint_of
 from tests.helpers.tiny_models import DECODERS, ENCODERS, VISION
@@ -115,22 +114,6 @@ def test_the_original_is_untouched(family):
     assert fingerprint_of(evaluation.model) == before
     assert [vars(module).get("forward") for module in evaluation.model.modules()] == forwards
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in evaluation.model.modules())
-
-
-def test_the_first_examples_have_the_losses_that_they_have_among_all():
-    evaluation = evaluation_of("bert", limit=24, length=4)
-    for part in ("held_out", "calibration"):
-        some, everything = evaluation.losses(part=part, examples=2), evaluation.losses(part=part)
-        assert 2 <= len(some) <= len(everything)
-        np.testing.assert_allclose(some, everything[: len(some)], atol=1e-7)
-
-
-def test_changes_that_do_not_fit_are_refused():
-    evaluation = evaluation_of("llama")
-    with pytest.raises(InputError, match="layer 9"):
-        evaluation.losses({9: evaluation.original[0]})
-    with pytest.raises(InputError, match="layer 1"):
-        evaluation.losses({1: evaluation.original[1].kept([0, 2])})
 
 
 def test_heads_read_alike_as_their_attention_on_real_tokens_says():

@@ -30,13 +30,13 @@ KILLED = """
 import os, signal, sys
 from headcount.cli import main
 from headcount.store import Store
-attach, left = Store.attach, int(sys.argv.pop())
-def attach_and_die(*arguments):
+put, left = Store.put, int(sys.argv.pop())
+def put_and_die(*arguments):
     global left
-    attach(*arguments)
+    put(*arguments)
     left -= 1
     left or os.kill(os.getpid(), signal.SIGKILL)
-Store.attach = attach_and_die
+Store.put = put_and_die
 main()
 """
 
@@ -89,12 +89,12 @@ def test_the_same_command_measures_nothing_again(llama, inspected):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attached", [2, 9, 21])
-def test_a_killed_inspection_goes_on_to_the_same_facts(llama, inspected, tmp_path, attached):
+@pytest.mark.parametrize("stored", [2, 9, 21])
+def test_a_killed_inspection_goes_on_to_the_same_facts(llama, inspected, tmp_path, stored):
     arguments = [str(part) for part in ("inspect", llama, "--out", tmp_path, *SMALL)]
     # As many threads as here: sums of floats depend on how they are shared out.
     alike = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", KILLED, *arguments, str(attached)]
+    command = [sys.executable, "-c", KILLED, *arguments, str(stored)]
     ended = subprocess.run(command, capture_output=True, check=False, env=alike)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     kept = facts_in(tmp_path)
@@ -126,14 +126,14 @@ def test_a_wrong_request_is_one_sentence(llama, tmp_path, options, given):
 
 
 def test_ctrl_c_names_the_command_that_goes_on(llama, tmp_path, monkeypatch):
-    attach = Store.attach
+    put = Store.put
 
     def interrupted(self, experiment, name, content):
-        attach(self, experiment, name, content)
+        put(self, experiment, name, content)
         if name == "base":
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Store, "attach", interrupted)
+    monkeypatch.setattr(Store, "put", interrupted)
     result = headcount("inspect", llama, "--out", tmp_path, *SMALL)
     assert result.code == 130
     assert f"headcount inspect {llama} --out {tmp_path}" in result.err

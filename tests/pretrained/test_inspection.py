@@ -30,7 +30,7 @@ MODEL = {"name": "fake", "layers": 2, "heads": 4, "key_heads": 4, "head_dim": 2,
 
 def subject(path: Path | None = None, effort: str = "normal") -> Subject:
     evaluation = FakeEvaluation()
-    size = ModelSize(layers=2, heads=8, features=8, used_parameters=100)
+    size = ModelSize(layers=2, heads=8, used_parameters=100)
     return Subject(
         evaluation=evaluation,  # pyright: ignore[reportArgumentType]
         experiment=EXPERIMENT,
@@ -75,7 +75,7 @@ def test_an_inspection_reads_as_a_trained_model(whole):
     assert [layer.heads for layer in reading.layers] == [4, 4]
     assert all(layer.needed is not None for layer in reading.layers)
     assert reading.whole is not None
-    assert {peer.name for peer in reading.whole.peers} >= {"Fisher", "random 1, refit"}
+    assert set(reading.whole.peers) >= {"Fisher", "random 1, refit"}
 
 
 def test_the_curve_begins_at_the_original_and_falls_to_no_head(whole):
@@ -139,7 +139,7 @@ def test_statistics_survive_their_file(tmp_path):
 
 
 def test_efforts_grow():
-    size = ModelSize(layers=6, heads=36, features=288, used_parameters=15_000_000)
+    size = ModelSize(layers=6, heads=36, used_parameters=15_000_000)
     work = [schedule(effort, size, held_out=1024, scored=1024, calibration=2048).operations for effort in LEVELS]
     assert work == sorted(work)
     assert len(set(work)) == len(work)
@@ -151,7 +151,7 @@ def test_a_model_that_is_too_large_is_not_left_one_out():
     plans = [
         schedule(
             "normal",
-            ModelSize(layers=30, heads=270, features=576, used_parameters=used),
+            ModelSize(layers=30, heads=270, used_parameters=used),
             held_out=1024,
             scored=1024,
             calibration=4096,
@@ -170,7 +170,7 @@ def test_a_digest_tells_data_apart():
 @pytest.mark.parametrize(("layers", "heads", "parameters"), [(6, 72, 10_600_000), (30, 270, 134_500_000), (1, 1, 10)])
 def test_the_whole_model_is_measured_at_few_removals_first(layers, heads, parameters):
     """How many heads can go is often a small share: 1 and 2 are measured, and no step is much longer than the last."""
-    size = ModelSize(layers=layers, heads=heads, features=576, used_parameters=parameters)
+    size = ModelSize(layers=layers, heads=heads, used_parameters=parameters)
     for effort in LEVELS:
         plan = schedule(effort, size, held_out=394, scored=394, calibration=3456)
         counts = plan.removed_counts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headcount.answer import Answer, answer, error_table
-from headcount.models.base import Elimination
+from headcount.models.base import HeadElimination
 from headcount.search import Question, effort_of, rounds
 from headcount.search.results import Results
 from headcount.store import Cell, Outcome
@@ -17,10 +17,10 @@ from ..helpers.sweeps import TASK, TRAIN, class_token
 Error = Callable[[Cell], float]
 
 
-def elimination(heads: int, distinct: int) -> Elimination:
+def elimination(heads: int, distinct: int) -> HeadElimination:
     """Of a model with so many distinct heads and copies of them."""
     left = range(heads - 1, 0, -1)
-    return Elimination(tuple(range(heads - 1)), tuple(1e-6 if count >= distinct else 0.5 for count in left))
+    return HeadElimination(tuple(range(heads - 1)), tuple(1e-6 if count >= distinct else 0.5 for count in left))
 
 
 def scatter(cell: Cell) -> float:

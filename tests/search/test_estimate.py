@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.models.base import Elimination
+from headcount.models.base import HeadElimination
 from headcount.search.results import heads_of
 
 
-def eliminated(*distances: float) -> Elimination:
-    return Elimination(tuple(range(len(distances))), distances)
+def eliminated(*distances: float) -> HeadElimination:
+    return HeadElimination(tuple(range(len(distances))), distances)
 
 
 @given(distinct=st.integers(1, 8), copies=st.integers(0, 4), small=st.floats(0, 3e-3), large=st.floats(0.1, 1.0))

@@ -94,7 +94,7 @@ def test_a_killed_run_and_a_folder_that_vanishes(tmp_path, page):
             run.kill()
             run.communicate()
         page.wait_for_selector("#now .chip.killed", timeout=PATIENCE)
-        assert "to go on run: headcount measure max-plus-min" in page.inner_text("#now").replace("\n", " ")
+        assert "to continue, run: headcount measure max-plus-min" in page.inner_text("#now").replace("\n", " ")
         folder.rename(tmp_path / "away")
         page.wait_for_selector("#now .chip.gone", timeout=PATIENCE)
         (tmp_path / "away").rename(folder)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from headcount.data.embeddings import WordEmbeddings, load_embeddings
 from headcount.data.images import ImageSet
-from headcount.data.passages import PassageSet
+from headcount.papers.data.embeddings import WordEmbeddings, load_embeddings
+from headcount.papers.data.passages import PassageSet
 
-from ..data.texts import bert_tensors, write_bert
+from ..papers.data.texts import bert_tensors, write_bert
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 WORDS = ("heron", "river", "stone", "lamp", "winter", "glass", "moss", "##s")

@@ -26,7 +26,7 @@ def ragged() -> np.ndarray:
 
 
 def with_sequence(sequence) -> list:
-    """Sequences of which one is another."""
+    """Sequences with one replaced."""
     return [*ragged()[:7], sequence, *ragged()[8:]]
 
 

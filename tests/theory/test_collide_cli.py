@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from headcount.engine import sweep
-from headcount.models import ClassTokenSpec, folded, from_arrays, spec_from_dict, textbook
+from headcount.models import ClassTokenSpec, folded, from_arrays, spec_from_dict
 from headcount.store import Outcome, Store, TrainSpec
 from headcount.tasks.find import find_task
 from headcount.theory import domain_of
 from headcount.theory.collisions.stored import SearchOptions, _drawn, chosen, left_out
 
-from ..helpers import fabricated
+from ..helpers import fabricated, textbook
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..helpers.compiling import compile_quickly  # noqa: F401
 

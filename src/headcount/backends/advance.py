@@ -43,7 +43,7 @@ class ModelSizes:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What training does with a gradient, and whether the targets are labels."""
+    """Settings of a training step, and whether the targets are labels."""
 
     labels: bool
     clip: float
@@ -52,7 +52,7 @@ class Step:
 
 
 class Moving(NamedTuple):
-    """What changes: weights, and Adam's moments."""
+    """State that the kernels change: weights, and Adam's moments."""
 
     weights: Float[Array, "members parameters"]
     mean: Float[Array, "members parameters"]
@@ -93,14 +93,14 @@ def advance(
 
 
 def attributes(sizes: ModelSizes, step: Step) -> dict[str, np.generic]:
-    """What the kernels are told of a model and its training."""
+    """Return the attributes of a kernel call: the model and its training."""
     plain = asdict(sizes) | asdict(step)
     plain |= {"positions": POSITIONS.index(sizes.positions), "objective": plain.pop("labels")}
     return {name: np.float32(value) if isinstance(value, float) else np.int64(value) for name, value in plain.items()}
 
 
 class Aside(NamedTuple):
-    """What a call works on; all of it must live until `join`."""
+    """Buffers of a call; all must live until `join`."""
 
     moving: Moving
     totals: Float[Array, " members"]
@@ -121,7 +121,7 @@ def advance_aside(
     sizes: ModelSizes,
     step: Step,
 ) -> Aside:
-    """`advance` beside XLA's stream; the errors of all steps are added to `totals`, whose memory is used up, too."""
+    """`advance` next to XLA's stream; the errors of all steps are added to `totals`, whose memory is used up too."""
     members, _, batch = chosen.shape
     scratch = jax.ShapeDtypeStruct((scratch_floats(sizes, members, batch),), jnp.float32)
     results = [*(jax.ShapeDtypeStruct(each.shape, jnp.float32) for each in (*moving, totals)), scratch]
@@ -134,7 +134,7 @@ def advance_aside(
 
 @jax.jit
 def join(token: Int[Array, ""]) -> Int[Array, ""]:
-    """The token, once everything beside XLA's stream is done; what is called later comes after that."""
+    """The token, once everything next to XLA's stream is done; what is called later comes after that."""
     result = jax.ShapeDtypeStruct(token.shape, token.dtype)
     return jax.ffi.ffi_call("headcount_join", result, has_side_effect=True)(token)
 

@@ -23,7 +23,7 @@ OPERATIONS = {
 }
 """Targets of `jax.ffi` and the symbols behind them, which end in the platform."""
 GPU_OPERATIONS = {"headcount_advance_aside": "HeadcountAdvanceAside", "headcount_join": "HeadcountJoin"}
-"""Those that only a GPU has: kernels beside XLA's stream."""
+"""Those that only a GPU has: kernels next to XLA's stream."""
 PLATFORMS = {"cpu": ("cpu", "Cpu"), "gpu": ("CUDA", "Gpu")}
 """JAX's name of the device, XLA's name of the platform, and the end of the symbols."""
 ELF = b"\x7fELF\x02\x01"

@@ -112,7 +112,7 @@ def _backward(masks: bool, kept: Any, changes: Any) -> tuple[Any, ...]:
     results = tuple(_float32(each.shape) for each in (weight, bias, direction, offset))
     call = jax.ffi.ffi_call("headcount_pool_gradient", results, vmap_method="expand_dims")
     of_weights = call(tokens, weight, bias, direction, weights, *changes, masks=np.int64(masks))
-    # Of the tokens by the reference: where nobody asks for it, which is almost always, the compiler drops it.
+    # Of the tokens by the reference: where it is not used, which is almost always, the compiler drops it.
     _, of_tokens = jax.vjp(lambda x: reference(x, weight, bias, direction, offset, masks=masks), tokens)
     return *of_tokens(tuple(changes)), *of_weights
 

@@ -23,8 +23,7 @@ from ..search import DEFAULT_EFFORT, effort_of
 from ..search.costs import costs
 from ..store import Outcome
 from ..tasks import PRESETS
-from ..tasks.find import find_task
-from ..tasks.stand_in import planned_task
+from ..tasks.find import find_task, planned_task
 from .app import say
 from .options import On, TrainingBackend, Workers, given, with_options
 from .plans import costs_document, plan_document

@@ -48,7 +48,7 @@ class Connection:
             _join(on, address)
         self._head = None if address.startswith("ray://") else _host_and_port(ray.get_runtime_context().gcs_address)
         self._answered = time.monotonic()
-        if not self._ours and address not in (LOCAL, "auto"):
+        if not self._ours and self._head is not None and address not in (LOCAL, "auto"):
             _require_connected_to(on, address, self._head)
 
     def answers(self) -> bool:
@@ -106,10 +106,10 @@ def _require_listener(on: str, address: str) -> None:
         )
 
 
-def _require_connected_to(on: str, address: str, head: tuple[str, int] | None) -> None:
+def _require_connected_to(on: str, address: str, head: tuple[str, int]) -> None:
     """Raise `InputError` where this process is connected to another head than the one that was asked for."""
     here, asked = {"127.0.0.1", "localhost", ray.util.get_node_ip_address()}, _host_and_port(address)
-    if head and asked and head[1] == asked[1] and (head[0] == asked[0] or {head[0], asked[0]} <= here):
+    if asked and head[1] == asked[1] and (head[0] == asked[0] or {head[0], asked[0]} <= here):
         return
     raise InputError(
         f"on {on} was asked for, but this process is connected to another Ray cluster: call ray.shutdown() first, "

@@ -37,7 +37,7 @@ from ..events import Event
 from ..tasks import AbstractTask
 from .by_value import sent_by_value
 from .connection import ClusterLostError, Connection
-from .worker import Setup, introduce, train_buckets
+from .worker import WorkerSetup, introduce, train_buckets
 
 START_SECONDS = 300.0
 """The first worker is waited for this long."""
@@ -58,7 +58,7 @@ class RayExecutor(Executor):
         # Set for this process alone, which does little with a GPU: what it would take, a worker on it has not.
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         settings = {name: getattr(jax.config, name) for name in SENT_SETTINGS}
-        self._setup = Setup(backend, settings, versions())
+        self._setup = WorkerSetup(backend, settings, versions())
         self._sent: dict[str, tuple[Any, dict[int, str]]] = {}
         try:
             found = ray.cluster_resources()
@@ -78,7 +78,7 @@ class RayExecutor(Executor):
         return replace(self._machine, machines=self._places)
 
     def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
-        run = Run(job, self._groups(job))
+        run = ClusterRun(job, self._groups(job))
         # Ray reports the death of a worker on stdout, which is for results.
         with contextlib.redirect_stdout(sys.stderr):
             try:
@@ -150,7 +150,7 @@ class RayExecutor(Executor):
             groups += [rest[start : start + size] for start in range(0, len(rest), size)]
         return groups
 
-    def _submit(self, run: "Run") -> None:
+    def _submit(self, run: "ClusterRun") -> None:
         """Give Ray as many tasks as train at once; where all workers may train, as many again are on the way."""
         while run.waiting and len(run.pending) < self._places * (1 if self._workers else 2):
             group, job = run.waiting[0], run.job
@@ -170,8 +170,8 @@ class RayExecutor(Executor):
         self._sent[key] = reference, known | probes
         return reference
 
-    def _collect(self, run: "Run", seconds: float) -> None:
-        """Wait for results for some time, and take them in with what workers have told."""
+    def _collect(self, run: "ClusterRun", seconds: float) -> None:
+        """Wait for results for some time, and take them in with the news of workers."""
         if not run.pending:
             return
         ready, _ = ray.wait(list(run.pending), num_returns=1, timeout=seconds)
@@ -187,7 +187,7 @@ class RayExecutor(Executor):
 
 
 @dataclass
-class Run:
+class ClusterRun:
     """A job on the cluster: buckets that wait, those that Ray has, and what has finished and was not taken yet."""
 
     job: Job
@@ -228,7 +228,7 @@ class Run:
         self._done += len(group)
 
     def hear(self, news: Sequence[Event | Glimpse]) -> None:
-        """Pass on what workers have told; steps that are taken again after a death are told of once."""
+        """Pass on the news of workers; steps that are taken again after a death count once."""
         for each in news:
             if isinstance(each, Glimpse):
                 if self.job.watch is not None and each.cell.key not in self._seen:

@@ -30,7 +30,7 @@ MAX_TASKS = 8
 """Tasks that a worker keeps, with their data: those that were used last."""
 
 
-class Setup(NamedTuple):
+class WorkerSetup(NamedTuple):
     """How workers compute: the back end, settings of JAX by name, and the versions that this process has."""
 
     backend: str | None
@@ -39,7 +39,7 @@ class Setup(NamedTuple):
 
 
 @dataclass
-class Known:
+class KnownTask:
     """A task, its data, and the program that its function was found to be at each length."""
 
     task: AbstractTask
@@ -60,10 +60,10 @@ class Known:
         )
 
 
-_known: OrderedDict[str, Known] = OrderedDict()
+_known: OrderedDict[str, KnownTask] = OrderedDict()
 
 
-def introduce(setup: Setup) -> Hardware | InputError:
+def introduce(setup: WorkerSetup) -> Hardware | InputError:
     """Return the machine of a worker, or why it cannot train what this process plans."""
     try:
         return _prepared(setup)
@@ -72,7 +72,7 @@ def introduce(setup: Setup) -> Hardware | InputError:
 
 
 def train_buckets(
-    setup: Setup,
+    setup: WorkerSetup,
     task: Sequence[Any],
     buckets: tuple[Bucket, ...],
     parents: Mapping[str, Weights],
@@ -125,7 +125,7 @@ def _tell(news: Any, what: Any) -> dict[str, Any]:
     return {}
 
 
-def _prepared(setup: Setup) -> Hardware:
+def _prepared(setup: WorkerSetup) -> Hardware:
     """The machine of this worker, ready to compute as asked. Raises `InputError` where it has other versions."""
     theirs, ours = setup.versions, versions()
     differing = [name for name in theirs if theirs[name] != ours.get(name)]
@@ -145,13 +145,13 @@ def _machine(backend: str | None) -> Hardware:
     return machine if machine.side_by_side else replace(machine, workers=1)
 
 
-def _read(reference: Any) -> Known:
+def _read(reference: Any) -> KnownTask:
     """The task of a reference, read once in this process."""
     import ray
 
     name = reference.hex()
     if name not in _known:
-        _known[name] = Known(ray.get(reference))
+        _known[name] = KnownTask(ray.get(reference))
         while len(_known) > MAX_TASKS:
             _known.popitem(last=False)
     _known.move_to_end(name)

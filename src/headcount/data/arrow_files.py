@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._limits import require_fits, require_within, too_large
+from .._limits import require_fits, require_within
 from ..errors import HeadcountError, InputError, require
 from .examples import Arrays, Wanted
 from .memory import read_limited
@@ -24,18 +24,18 @@ VALIDATION_SPLITS = ("validation", "valid", "val", "dev", "test")
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Whether `save_to_disk` of Hugging Face's datasets wrote the folder, by its files' names."""
+    """Return whether `save_to_disk` of Hugging Face's datasets wrote the folder, by its files' names."""
     return any((folder / name).is_file() for name in ("dataset_dict.json", "dataset_info.json", "state.json"))
 
 
 def read_arrow_table(path: Path, wanted: Wanted) -> Arrays:
-    """The examples of a .parquet, .arrow or .feather file."""
+    """Return the examples of a .parquet, .arrow or .feather file."""
     arrow = _pyarrow(path)
     return examples_of_table(path, _columns(path, _read(path, arrow), arrow), wanted)
 
 
 def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
-    """The examples of a dataset folder; of several splits, train and the first for validation."""
+    """Return the examples of a dataset folder; of several splits, train and the first for validation."""
     arrow = _pyarrow(folder)
     if not (folder / "dataset_dict.json").is_file():
         table = _read_split(folder, arrow)
@@ -75,7 +75,7 @@ def _pyarrow(path: Path) -> Any:
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """A file or folder of `folder`, which a name from a file must not leave."""
+    """Return a file or folder of `folder`, which a name from a file must not leave."""
     require(Path(name).name == name, f"{folder} names {name!r}, which must be the name of a file in it.")
     return folder / name
 
@@ -92,7 +92,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _read_split(folder: Path, arrow: Any) -> Any:
-    """The table of one split, whose state lists its files."""
+    """Return the table of one split, whose state lists its files."""
     require(folder.is_dir(), f"no folder {folder}; {AGAIN}.")
     if (folder / "state.json").is_file():
         listed = _json(folder / "state.json").get("_data_files")
@@ -114,36 +114,27 @@ def _read_split(folder: Path, arrow: Any) -> Any:
 
 
 def _read(path: Path, arrow: Any) -> Any:
-    """A table, checked in full so that damaged lengths are an error rather than a crash."""
-    try:
-        with open(path, "rb") as file:
-            start = file.read(6)
-            file.seek(0)
-            if path.suffix.lower() == ".parquet":
-                import pyarrow.parquet
+    """Read a table and check it in full, so that damaged lengths are an error rather than a crash."""
+    with open(path, "rb") as file:
+        start = file.read(6)
+        file.seek(0)
+        if path.suffix.lower() == ".parquet":
+            import pyarrow.parquet
 
-                table = _batches(path, *_parquet_batches(path, file, pyarrow.parquet.ParquetFile), arrow)
-            elif start == b"ARROW1":
-                reader = arrow.ipc.open_file(file)
-                parts = (reader.get_batch(place) for place in range(reader.num_record_batches))
-                table = _batches(path, parts, reader.schema, arrow)
-            else:
-                reader = arrow.ipc.open_stream(file)
-                table = _batches(path, reader, reader.schema, arrow)
-        table.validate(full=True)
-        return table
-    except InputError:
-        raise
-    except MemoryError as error:  # Arrow's own is one, too
-        raise too_large(path) from error
-    except Exception as error:  # Arrow's errors, and OSError, for damage
-        cause = " ".join(str(error).split()).rstrip(".")[:100]
-        fault = f"{path} cannot be read as a table ({type(error).__name__}: {cause})"
-        raise InputError(f"{fault}; write it again, or copy it again.") from error
+            table = _batches(path, *_parquet_batches(path, file, pyarrow.parquet.ParquetFile), arrow)
+        elif start == b"ARROW1":
+            reader = arrow.ipc.open_file(file)
+            parts = (reader.get_batch(place) for place in range(reader.num_record_batches))
+            table = _batches(path, parts, reader.schema, arrow)
+        else:
+            reader = arrow.ipc.open_stream(file)
+            table = _batches(path, reader, reader.schema, arrow)
+    table.validate(full=True)
+    return table
 
 
 def _parquet_batches(path: Path, file: Any, opened: Any) -> tuple[Iterator[Any], Any]:
-    """The batches of a Parquet file and its schema. A few of its bytes can stand for a billion values.
+    """Return the batches of a Parquet file and its schema. A few of its bytes can stand for a billion values.
 
     Text stays a dictionary and codes, as the file has it: each value is in memory once, however often it occurs.
     """
@@ -164,7 +155,7 @@ def _parquet_batches(path: Path, file: Any, opened: Any) -> tuple[Iterator[Any],
 
 
 def _batches(path: Path, batches: Iterable[Any], schema: Any, arrow: Any) -> Any:
-    """A table of these batches, none of which is read once they need more memory than is allowed."""
+    """Join batches to a table; stop reading once they need more memory than is allowed."""
     parts, before = [], arrow.total_allocated_bytes()
     for part in batches:
         parts.append(part)
@@ -188,7 +179,7 @@ def _columns(path: Path, table: Any, arrow: Any) -> Columns:
 
 
 def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = False) -> np.ndarray | list[np.ndarray]:
-    """A column as numbers, as text, or as lists of numbers."""
+    """Return a column as numbers, as text, or as lists of numbers."""
     kind, types = array.type, arrow.types
     if isinstance(kind, arrow.BaseExtensionType):
         return _values(path, name, array.storage, arrow, in_lists=in_lists)
@@ -215,7 +206,7 @@ def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = F
 
 
 def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[np.ndarray]:
-    """One array where all lists are of one length, otherwise an array per list."""
+    """Return one array where all lists are of one length, otherwise an array per list."""
     lengths = arrow.compute.list_value_length(array).to_numpy(zero_copy_only=False)
     empty = np.flatnonzero(lengths == 0)
     if len(empty):
@@ -230,7 +221,7 @@ def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[n
 
 
 def _class_names(path: Path, schema: Any) -> dict[str, list[str]]:
-    """The names of classes that Hugging Face's datasets keep beside a schema, by column."""
+    """Read the class names that Hugging Face's datasets store with a schema, by column."""
     stored = (schema.metadata or {}).get(b"huggingface")
     content: Any = {}
     if stored is not None:

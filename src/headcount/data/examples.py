@@ -1,6 +1,6 @@
 """Examples read from a file: sequences x with targets y.
 
-Every reader gives arrays by name; `assembled` checks the names, and joins validation examples to the training ones.
+Every reader gives arrays by name; `assemble_examples` checks the names, and joins validation to training examples.
 Sequences of unequal lengths are an array of objects. What the arrays hold is checked by the task that is made of them.
 """
 
@@ -36,7 +36,7 @@ class Arrays:
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
+class LoadedExamples:
     """Examples as `ArrayTask` takes them; `notes` say how the file was read."""
 
     x: np.ndarray
@@ -46,18 +46,24 @@ class Loaded:
     notes: tuple[str, ...] = ()
 
 
-def no_options(path: Path, wanted: Wanted, *, but: str = "") -> None:
-    """Raise `InputError` if targets or a sequence were named for a file that says itself which is which."""
-    if wanted.targets is not None and but != "targets":
-        message = f"{path} holds both x and y, so targets {wanted.targets} is not needed; leave it out."
-        raise InputError(message, what="targets", given=wanted.targets)
-    if wanted.sequence is not None:
-        message = f"{path} is no table of one token per row, so sequence {wanted.sequence} is not needed; leave it out."
-        raise InputError(message, what="sequence", given=wanted.sequence)
+def ending(path: Path) -> str:
+    """Return the ending of a file's name in lower case, with .gz where the file is packed."""
+    name = path.name.lower()
+    return Path(name.removesuffix(".gz")).suffix + (".gz" if name.endswith(".gz") else "")
 
 
-def assembled(path: Path, arrays: Arrays) -> Loaded:
-    """The examples of a file, from its arrays.
+def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
+    """Return a refusal, and lines of Python that convert the file at `path`."""
+    stem = path.with_name(path.name.split(".")[0] or "data")
+    code = "\n".join(f"    {line}" for line in lines)
+    names = {"{path}": path, "{stem}": stem, "{npz}": f"{stem}.npz", "{csv}": f"{stem}.csv", "{pt}": f"{stem}_xy.pt"}
+    for mark, name in names.items():
+        code = code.replace(mark, repr(str(name)))
+    return InputError(f"{sentence} In Python this converts it:\n{code}")
+
+
+def assemble_examples(path: Path, arrays: Arrays) -> LoadedExamples:
+    """Return the examples of a file, from its arrays.
 
     Raises:
         InputError: An array is missing or unknown, or training and validation, x and y, or x and mask do not match.
@@ -77,8 +83,8 @@ def assembled(path: Path, arrays: Arrays) -> Loaded:
         raise InputError(f"{path}: {error}", what=error.what, given=error.given, needed=error.needed) from error
 
 
-def _loaded(named: Mapping[str, Any], arrays: Arrays) -> Loaded:
-    """The examples of these arrays; a refusal names no file yet."""
+def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
+    """Return the examples of these arrays; a refusal names no file yet."""
     train = _part(named, "")
     later = [name for name in NAMES if name.endswith("_validation") and name in named]
     if not later:
@@ -88,7 +94,7 @@ def _loaded(named: Mapping[str, Any], arrays: Arrays) -> Loaded:
     validation = _part(named, "_validation")
     both = [part.mask for part in (train, validation) if part.mask is not None]
     require(len(both) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
-    return Loaded(
+    return LoadedExamples(
         x=_joined("x", train.x, validation.x),
         y=_joined("y", train.y, validation.y),
         mask=np.concatenate(both) if both else None,
@@ -97,19 +103,19 @@ def _loaded(named: Mapping[str, Any], arrays: Arrays) -> Loaded:
     )
 
 
-def _part(named: Mapping[str, Any], ending: str) -> Loaded:
-    """The training examples, or with an ending the validation examples."""
+def _part(named: Mapping[str, Any], ending: str) -> LoadedExamples:
+    """Return the training examples, or with an ending the validation examples."""
     x, y = (as_array(named[name + ending], name + ending) for name in ("x", "y"))
     for name, array in (("x", x), ("y", y)):
         require(array.ndim > 0, f"{name}{ending} must be one {name} per example, got a single value.", what=name)
         # Its other sizes may be any: NumPy would take their memory for a mask, or not be able to join them.
         require(0 not in array.shape, f"{name}{ending} of shape {array.shape} must not be empty.", what=name)
     require(len(x) == len(y), f"x{ending} has {len(x)} examples but y{ending} has {len(y)}; they must match.")
-    return Loaded(x, y, _mask(x, named.get("mask" + ending), named.get("lengths" + ending), ending))
+    return LoadedExamples(x, y, _mask(x, named.get("mask" + ending), named.get("lengths" + ending), ending))
 
 
 def _mask(x: np.ndarray, mask: Any, lengths: Any, ending: str) -> Bool[np.ndarray, "examples length"] | None:
-    """Which tokens are there, from a mask or from the number of tokens per example."""
+    """Return which tokens are there, from a mask or from the number of tokens per example."""
     if mask is None and lengths is None:
         return None
     require(

@@ -1,69 +1,94 @@
-"""Examples from any file people have: which reader reads it, or why none does.
+"""Examples from any file people have: the format that reads it, or the lines of Python that convert it to one.
 
-.npz, .npy, .pt, .pth, .safetensors, .json    arrays called x and y
-.csv, .tsv (also .gz), .parquet, .arrow, .feather, folders of Hugging Face datasets    tables
-.jsonl                                         one example per line (or passages: `passage_files`)
+A format is a function from a file to its arrays by name, and a row of `FORMATS`.
 """
 
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from .._limits import too_large
-from ..errors import InputError, require
+from ..errors import HeadcountError, InputError, require
+from .array_files import holds_examples, read_json, read_json_lines, read_npy, read_npz, read_pt, read_safetensors
 from .arrow_files import is_saved_dataset, read_arrow_table, read_saved_dataset
-from .conversions import ending, is_convertible, not_read
-from .examples import Arrays, Loaded, Wanted, assembled
-from .json_files import holds_examples, read_json, read_json_lines
-from .numpy_files import read_npy, read_npz
-from .tensor_files import read_pt, read_safetensors
+from .examples import Arrays, LoadedExamples, Wanted, assemble_examples, ending, with_lines
 from .text_tables import read_text_table
 
-__all__ = ["Loaded", "are_examples", "read_examples"]
+__all__ = ["LoadedExamples", "are_examples", "ending", "read_examples"]
 
-READERS: dict[str, Callable[[Path, Wanted], Arrays]] = {
-    ".npz": read_npz,
-    ".npy": read_npy,
-    ".csv": read_text_table,
-    ".csv.gz": read_text_table,
-    ".tsv": read_text_table,
-    ".tsv.gz": read_text_table,
-    ".parquet": read_arrow_table,
-    ".arrow": read_arrow_table,
-    ".feather": read_arrow_table,
-    ".pt": read_pt,
-    ".pth": read_pt,
-    ".safetensors": read_safetensors,
-    ".json": read_json,
-    ".jsonl": read_json_lines,
-    ".jsonl.gz": read_json_lines,
+
+class Format(NamedTuple):
+    """Reads the arrays of a file, whose options `targets` and `sequence` it `takes`; `write` says how to write one."""
+
+    read: Callable[[Path, Wanted], Arrays]
+    write: str
+    takes: tuple[str, ...] = ()
+
+
+TABLE = ("targets", "sequence")
+NPZ = Format(read_npz, "np.savez(path, x=x, y=y), unequal sequences padded, with their lengths")
+TEXT_TABLE = Format(read_text_table, "one row of cells per line", TABLE)
+ARROW_TABLE = Format(read_arrow_table, "one row per example or token", TABLE)
+PT = Format(read_pt, "torch.save({'x': x, 'y': y}, path)")
+JSON_LINES = Format(read_json_lines, '{"x": [...], "y": ...} in every line')
+FORMATS: dict[str, Format] = {
+    ".npz": NPZ,
+    ".npy": Format(read_npy, "np.save(path, x), and y in another", ("targets",)),
+    ".csv": TEXT_TABLE,
+    ".csv.gz": TEXT_TABLE,
+    ".tsv": TEXT_TABLE,
+    ".tsv.gz": TEXT_TABLE,
+    ".parquet": ARROW_TABLE,
+    ".arrow": ARROW_TABLE,
+    ".feather": ARROW_TABLE,
+    ".pt": PT,
+    ".pth": PT,
+    ".safetensors": Format(read_safetensors, "save_file({'x': x, 'y': y}, path)"),
+    ".json": Format(read_json, '{"x": [...], "y": [...]} or a list of examples, in UTF-8'),
+    ".jsonl": JSON_LINES,
+    ".jsonl.gz": JSON_LINES,
 }
-AGAIN = "check its permissions and the disk, or copy it again"
+SAVE = "np.savez({npz}, x=x, y=y)  # x: (examples, length, dim) numbers, y: one target per example"
+CONVERSIONS = {
+    ".pkl": ("import pickle, numpy as np", "x, y = pickle.load(open({path}, 'rb'))  # if you trust it", SAVE),
+    ".mat": ("import scipy.io, numpy as np", "mat = scipy.io.loadmat({path}); x, y = mat['x'], mat['y'].ravel()", SAVE),
+    ".h5": ("import h5py, numpy as np", "data = h5py.File({path}); x, y = data['x'][:], data['y'][:]", SAVE),
+    ".xlsx": ("import pandas as pd", "pd.read_excel({path}).to_csv({csv}, index=False)"),
+    ".txt": ("import numpy as np", "table = np.loadtxt({path}); x, y = table[:, :-1], table[:, -1]", SAVE),
+    ".zip": ("import shutil", "shutil.unpack_archive({path}, {stem})  # then name a file or folder inside it"),
+    "": ("import numpy as np", "x, y = ...  # as you read this file", SAVE),
+}  # fmt: skip
+SAME = {
+    ".pickle": ".pkl", ".joblib": ".pkl", ".p": ".pkl", ".hdf5": ".h5", ".hdf": ".h5", ".xls": ".xlsx", ".ods": ".xlsx",
+    ".dat": ".txt", ".data": ".txt", ".tar": ".zip", ".wav": "", ".mp3": "", ".flac": "", ".ogg": "", ".m4a": "",
+}  # fmt: skip
+"""Endings that are converted as another is."""
 SPECIAL = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISCHR: "a device", stat.S_ISBLK: "a device"}
 
 
 def are_examples(path: Path) -> bool:
-    """Whether `path` is for `read_examples`, by its ending: to be read, or refused with how to convert it.
+    """Return whether `path` is for `read_examples`, by its ending: to be read, or refused with how to convert it.
 
     Raises:
         InputError: It is a file of JSON lines that cannot be read.
     """
     if os.path.isdir(path):  # unlike Path.is_dir, False for a name too long
-        return is_saved_dataset(path) or ending(path) in READERS
+        return is_saved_dataset(path) or ending(path) in FORMATS
     if ending(path).startswith(".jsonl"):
         require_file(path)
         return holds_examples(path)
-    return ending(path) in READERS or is_convertible(path)
+    return ending(path) in FORMATS or ending(path) in (CONVERSIONS.keys() | SAME.keys()) - {""}
 
 
 def read_examples(
     path: Path | str, *, targets: str | Path | None = None, sequence: str | None = None, per_token: bool = False
-) -> Loaded:
-    """The examples in a file, or in a folder that Hugging Face's `save_to_disk` wrote.
+) -> LoadedExamples:
+    """Return the examples in a file, or in a folder that Hugging Face's `save_to_disk` wrote.
 
     Args:
-        path: The file. `READERS` lists the endings.
+        path: The file. `FORMATS` lists the endings.
         targets: Of an .npy, the .npy with y. Of a table, the column or columns ("a,b") with the target; where None,
             the one called y, target or label.
         sequence: Of a table with one row per token, the column that says which sequence a row belongs to.
@@ -86,18 +111,44 @@ def read_examples(
     """
     path = Path(path)
     wanted = Wanted(None if targets is None else str(targets), sequence, per_token)
-    if os.path.isdir(path) and is_saved_dataset(path):
-        return assembled(path, read_saved_dataset(path, wanted))
-    require_file(path)
-    reader = READERS.get(ending(path))
-    if reader is None:
+    is_folder = os.path.isdir(path) and is_saved_dataset(path)
+    if not is_folder:
+        require_file(path)
+    form = Format(read_saved_dataset, "save_to_disk", TABLE) if is_folder else FORMATS.get(ending(path))
+    if form is None:
         raise not_read(path)
+    _refuse_options(path, wanted, form)
     try:
-        return assembled(path, reader(path, wanted))
-    except MemoryError as error:
+        return assemble_examples(path, _read(path, wanted, form))
+    except MemoryError as error:  # Arrow's own is one, too
         raise too_large(path) from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({type(error).__name__}: {error}); {AGAIN}.") from error
+
+
+def _read(path: Path, wanted: Wanted, form: Format) -> Arrays:
+    try:
+        return form.read(path, wanted)
+    except (HeadcountError, MemoryError):
+        raise
+    except Exception as error:  # the libraries raise many types for a damaged file
+        cause = " ".join(str(error).split()).rstrip(".")[:100]
+        fix = f"check its permissions, copy it again, or write it again ({form.write})"
+        raise InputError(f"{path} cannot be read ({type(error).__name__}: {cause}); {fix}.") from error
+
+
+def _refuse_options(path: Path, wanted: Wanted, form: Format) -> None:
+    for name, why in (("targets", "holds both x and y"), ("sequence", "is no table of one token per row")):
+        given = getattr(wanted, name)
+        needless = f"{path} {why}, so {name} {given} is not needed; leave it out."
+        require(given is None or name in form.takes, needless, what=name, given=given)
+
+
+def not_read(path: Path) -> InputError:
+    """Return the refusal of a file that is not read: a sentence, and the lines that convert it."""
+    kind = ending(path)
+    lines = CONVERSIONS.get(SAME.get(kind, kind), CONVERSIONS[""])
+    what = f"{kind} files are" if kind else "a file without an ending is"
+    read = ", ".join(kind for kind in FORMATS if not kind.endswith(".gz"))
+    return with_lines(f"{path}: {what} not read ({read} are).", path, *lines)
 
 
 def require_file(path: Path) -> None:

@@ -31,46 +31,13 @@ PIXEL_BYTES = 8
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Images and their labels; the last `held_out` are the validation examples (None: no split is given).
-
-    Raises:
-        InputError: shapes, types, labels or counts that do not fit, or a class without a training image.
-    """
+    """Images and their labels; the last `held_out` are the validation examples (None: no split is given)."""
 
     name: str
     images: UInt8[np.ndarray, "images height width 3"]
     labels: Int32[np.ndarray, " images"]
     classes: tuple[str, ...]
     held_out: int | None
-
-    def __post_init__(self):
-        name, shape, count = self.name, self.images.shape, len(self.images)
-        require(
-            len(shape) == 4 and shape[3] == 3 and 0 not in shape and self.images.dtype == np.uint8,
-            f"{name}: images must be uint8 of shape (images, height, width, 3), got {self.images.dtype} {shape}.",
-        )
-        require(
-            self.labels.ndim == 1 and self.labels.dtype == np.int32,
-            f"{name}: labels must be int32 of shape (images,), got {self.labels.dtype} {self.labels.shape}.",
-        )
-        require(len(self.labels) == count, f"{name}: {count} images but {len(self.labels)} labels; they must match.")
-        require(
-            len(self.classes) >= 2 and len(set(self.classes)) == len(self.classes),
-            f"{name}: classes must be at least 2 different names, got {', '.join(self.classes) or 'none'}.",
-        )
-        low, high = int(self.labels.min()), int(self.labels.max())
-        require(
-            low >= 0 and high < len(self.classes),
-            f"{name}: labels of {len(self.classes)} classes must be between 0 and {len(self.classes) - 1}, "
-            f"got {low if low < 0 else high}.",
-        )
-        require(
-            self.held_out is None or 1 <= self.held_out < count,
-            f"{name}: of {count} images, 1 to {count - 1} can be held out for validation, got {self.held_out}.",
-        )
-        counts = np.bincount(self.labels[: count - (self.held_out or 0)], minlength=len(self.classes))
-        without = [self.classes[index] for index in np.flatnonzero(counts == 0)]
-        require(not without, f"{name}: every class needs a training image; add one of {', '.join(without)}.")
 
 
 def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
@@ -125,7 +92,6 @@ def colour_statistics(
 
     Computed from a histogram of the 256 levels, so that no image is converted to floating point.
     """
-    require(images.size > 0, f"colour statistics need at least one pixel, got images of shape {images.shape}.")
     counts = np.zeros((3, 256), np.int64)
     step = max(1, BLOCK_PIXELS // (images.shape[1] * images.shape[2]))
     for start in range(0, len(images), step):
@@ -143,7 +109,7 @@ def reason(error: Exception) -> str:
 
 
 def visible_entries(folder: Path) -> list[Path]:
-    """What is in `folder`, sorted by name, without hidden and system files."""
+    """List what is in `folder`, sorted by name, without hidden and system files."""
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     except OSError as error:
@@ -156,7 +122,7 @@ def _is_image(path: Path) -> bool:
 
 
 def _split(path: Path) -> tuple[Path, Path | None]:
-    """The folders of training and of validation classes. A folder `train` with images in it is a class."""
+    """Return the folders of training and of validation classes. A folder `train` with images in it is a class."""
     folders = set(_classes(path))
     if "train" not in folders or not _classes(path / "train"):
         return path, None
@@ -184,7 +150,7 @@ def _classes(folder: Path) -> tuple[str, ...]:
 
 
 def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
-    """Every image file with its class."""
+    """Return every image file with its class."""
     files = []
     for name in classes:
         entries = visible_entries(folder / name)
@@ -199,7 +165,7 @@ def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
 
 
 def _read_all(files: list[Path], side: int | None) -> UInt8[np.ndarray, "images side side 3"]:
-    """The images of `files`, in their order, read one by one into one array."""
+    """Return the images of `files`, in their order, read one by one into one array."""
     read = _read_each(files, side)
     first = next(read)
     require_fits(f"{len(files):,} images of {_size(first)} pixels", len(files) * first.nbytes)
@@ -237,7 +203,7 @@ def _read_each(files: list[Path], side: int | None) -> Iterator[UInt8[np.ndarray
 
 
 def open_image(file: Path) -> Image.Image:
-    """The image in RGB, turned upright; of an animation, the first frame."""
+    """Return the image in RGB, turned upright; of an animation, the first frame."""
     try:
         with warnings.catch_warnings(), Image.open(file) as opened:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # we have our own limit

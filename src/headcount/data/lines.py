@@ -12,18 +12,13 @@ from ..errors import InputError
 from .memory import gzipped_bytes, require_text_fits
 
 
-def plain_or_gzipped(path: Path) -> Path | None:
-    """`path` if there is such a file, else `path` with .gz, else None."""
-    return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)
-
-
 def bad_line(path: Path, line: int, fault: str, fix: str = "correct or remove the line") -> NoReturn:
     """Raise `InputError` for a line: what is wrong with it, and what to do about it."""
     raise InputError(f"{path}, line {line}: {fault}; {fix}.")
 
 
 def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file, numbered from 1, with their ends.
+    """Return the lines of a UTF-8 file, numbered from 1, with their ends.
 
     Raises:
         InputError: The file is damaged or not UTF-8, a line is longer than `HEADCOUNT_MAX_LINE_MB`, or, where what is
@@ -52,14 +47,14 @@ def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
 
 
 def numbered_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file that are not blank, numbered from 1, without line ends; see `raw_lines`."""
+    """Return the lines of a UTF-8 file that are not blank, numbered from 1, without line ends; see `raw_lines`."""
     for number, text in raw_lines(path, kept=kept):
         if text.strip():
             yield number, text.rstrip("\r\n")
 
 
 def numbered_records(path: Path, *, kept: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file with one per line; see `raw_lines`."""
+    """Return the JSON objects of a file with one per line; see `raw_lines`."""
     for number, text in numbered_lines(path, kept=kept):
         try:
             record = json.loads(text)
@@ -70,31 +65,6 @@ def numbered_records(path: Path, *, kept: bool = False) -> Iterator[tuple[int, d
         yield number, record
 
 
-def as_text(value: Any, what: str, path: Path, line: int) -> str:
-    """`value`, a string that is neither blank nor impossible to write as UTF-8."""
-    if not isinstance(value, str):
-        bad_line(path, line, f"{what} must be a string, got {type_name(value)}")
-    if not value.strip():
-        bad_line(path, line, f"{what} is empty")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            bad_line(path, line, f"{what} has a lone surrogate, which is not a character", "remove it")
-    return value
-
-
-def as_id(value: Any, what: str, path: Path, line: int) -> str:
-    """`value` as an id: a string, or an integer turned into one."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else as_text(value, what, path, line)
-
-
-def as_list(value: Any, what: str, path: Path, line: int) -> list[Any]:
-    if not isinstance(value, list):
-        bad_line(path, line, f"{what} must be a list, got {type_name(value)}")
-    return value
-
-
 def type_name(value: Any) -> str:
-    """What a message calls the type of a value."""
+    """Name the type of a value, for a message."""
     return "nothing" if value is None else type(value).__name__

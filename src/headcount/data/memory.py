@@ -29,7 +29,7 @@ def require_text_fits(path: Path, size: int, factor: int = TEXT_FACTOR) -> None:
 
 
 def gzipped_bytes(path: Path) -> int:
-    """How many bytes a gzip file says that it holds, modulo 4 GiB; 0 where its end cannot be right."""
+    """Read how many bytes a gzip file says that it holds, modulo 4 GiB; 0 where its end cannot be right."""
     size = path.stat().st_size
     with open(path, "rb") as file:
         file.seek(max(0, size - 4))
@@ -62,7 +62,7 @@ def require_arrays_fit(path: Path) -> None:
 
 
 def _require_array_fits(path: Path, name: str, file: Any, size: int) -> None:
-    """The same of one array, in a file of `size` bytes; whatever is not an array is left to NumPy to refuse."""
+    """Return the same of one array, in a file of `size` bytes; whatever is not an array is left to NumPy to refuse."""
     try:
         version = np.lib.format.read_magic(file)
         first, later = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0

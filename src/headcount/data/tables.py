@@ -38,7 +38,7 @@ def examples_of_table(
     row: Callable[[int], str] = lambda place: f"row {place + 1}",
     held_out: int | None = None,
 ) -> Arrays:
-    """The sequences and targets of a table, whose columns are of one length.
+    """Return the sequences and targets of a table, whose columns are of one length.
 
     `row` is the name of a row in a message, `held_out` the number of rows at the end that are for validation.
 
@@ -74,7 +74,7 @@ def _require_column(path: Path, columns: Columns, name: str, what: str) -> None:
 
 
 def _target_names(path: Path, columns: Columns, wanted: Wanted) -> tuple[list[str], tuple[str, ...]]:
-    """The columns that hold targets, and a note where nobody named them."""
+    """Return the columns that hold targets, and a note where nobody named them."""
     given = wanted.targets
     if given is not None:
         names = [given] if given in columns else [name.strip() for name in given.split(",")]
@@ -112,7 +112,7 @@ def _require_numeric(path: Path, values: Column, name: str) -> None:
 def _long(
     path: Path, columns: Columns, wanted: Wanted, names: list[str], row: Callable[[int], str]
 ) -> tuple[dict[str, Column], str]:
-    """One row per token, grouped by a column; a group's rows keep their order."""
+    """Read a table with one row per token, grouped by a column; a group's rows keep their order."""
     sequence = str(wanted.sequence)
     _require_column(path, columns, sequence, "sequence")
     same = f"{path}: {sequence} is both the target and the sequence of a row; name two columns."
@@ -179,7 +179,7 @@ def _is_one_number_per_token(values: Column) -> bool:
 
 
 def _side_by_side(path: Path, nested: Columns) -> Column:
-    """Several lists per example as the numbers of its tokens."""
+    """Stack several lists per example as the numbers of its tokens."""
     rows = []
     for place, parts in enumerate(zip(*nested.values(), strict=True), start=1):
         lengths = [len(part) for part in parts]
@@ -197,7 +197,7 @@ def _without_absent(path: Path, x: Column, mask: Column, name: str) -> list[np.n
 
 
 def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict[str, Column], str]:
-    """One row per example: a token per column, or columns NAME_NUMBER for the number NAME of token NUMBER."""
+    """Read one row per example: a token per column, or columns NAME_NUMBER for the number NAME of token NUMBER."""
     for name, values in rest.items():
         _require_token(path, name, np.asarray(values), y)
     features, tokens = _ordered(path, list(rest))
@@ -208,7 +208,7 @@ def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict[str, Column], 
 
 
 def _ordered(path: Path, names: list[str]) -> tuple[list[str], list[list[str]]]:
-    """The features of a token, and the columns of each token."""
+    """Return the features of a token, and the columns of each token."""
     parts = {name: match for name in names if (match := re.fullmatch(r"(.*?)_?(\d+)", name)) is not None}
     places = {(part[1], int(part[2])): name for name, part in parts.items()}
     features = list(dict.fromkeys(feature for feature, _ in places))
@@ -240,7 +240,7 @@ def _require_token(path: Path, name: str, values: np.ndarray, y: np.ndarray) -> 
 
 
 def _counts_rows(values: np.ndarray) -> bool:
-    """Whether a column is 0, 1, 2, .. or another count of the rows."""
+    """Return whether a column is 0, 1, 2, .. or another count of the rows."""
     return values.dtype.kind in "iu" and len(values) > 2 and bool(np.all(np.diff(values.astype(np.int64)) == 1))
 
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from .._limits import require_fits, require_within
 from ..errors import require
-from .conversions import ending
-from .examples import Arrays, Wanted
+from .examples import Arrays, Wanted, ending
 from .lines import bad_line, raw_lines
 from .tables import examples_of_table
 
@@ -30,7 +29,7 @@ MAX_WHOLE = 2**53
 
 
 def read_text_table(path: Path, wanted: Wanted) -> Arrays:
-    """The examples of a .csv or .tsv."""
+    """Return the examples of a .csv or .tsv."""
     rows = _rows(path)
     line, header = next(rows, (0, []))
     require(line > 0, f"{path} is empty; write a line of column names, then one row per line.")
@@ -52,7 +51,7 @@ def read_text_table(path: Path, wanted: Wanted) -> Arrays:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of cells with their line; the delimiter is the one that the header has most often."""
+    """Return the rows of cells with their line; the delimiter is the one that the header has most often."""
     current = 0
 
     def texts() -> Iterator[str]:
@@ -100,66 +99,58 @@ class TextColumn:
     def __init__(self, path: Path, name: str, *, is_id: bool):
         self.path, self.name, self.is_id = path, name, is_id
         self.size = 0
-        self._is_words: bool | None = True if is_id else None
-        self._first = (0, "")
-        self._numbers: list[np.ndarray] = []
-        self._is_whole = True
-        self._texts: list[str] = []
+        self._first: tuple[int, str] | None = None
+        self._blocks: list[np.ndarray] = []
         self._words: dict[str, str] = {}
 
     def add(self, lines: list[int], cells: list[str]) -> None:
         """Take more cells, from these lines."""
-        if self._is_words is None:
-            self._first, self._is_words = (lines[0], cells[0]), number(cells[0]) is None
+        self._first = self._first or (lines[0], cells[0])
         if "" in cells:
             self._refuse(lines[cells.index("")], "the cell is empty")
-        if self._is_words:
-            self._add_words(lines, cells)
-        else:
-            self._add_numbers(lines, cells)
+        is_words = self.is_id or number(self._first[1]) is None
+        block = self._as_words(lines, cells) if is_words else self._as_numbers(lines, cells)
+        self._blocks.append(block)
+        self.size += block.nbytes
 
-    def _add_words(self, lines: list[int], cells: list[str]) -> None:
+    def _as_words(self, lines: list[int], cells: list[str]) -> np.ndarray:
         new = dict.fromkeys(word for word in cells if word not in self._words)
         for word in () if self.is_id else new:
             if number(word) is not None:
-                self._refuse_other(lines[cells.index(word)], word)
+                self._refuse_other(lines[cells.index(word)], word, ("a number", "a word"))
             if DECIMAL_COMMA.fullmatch(word):
                 self._refuse(lines[cells.index(word)], f'"{word}" has a decimal comma; write decimal points')
         self._words |= zip(new, new, strict=True)
-        self._texts += map(self._words.__getitem__, cells)  # labels and names repeat
-        self.size += 8 * len(cells) + sum(WORD_BYTES + len(word) for word in new)
+        self.size += sum(WORD_BYTES + len(word) for word in new)
+        return np.array(list(map(self._words.__getitem__, cells)), object)  # labels and names repeat
 
-    def _add_numbers(self, lines: list[int], cells: list[str]) -> None:
+    def _as_numbers(self, lines: list[int], cells: list[str]) -> np.ndarray:
         values = list(map(number, cells))
         if None in values:
             place = values.index(None)
-            self._refuse_other(lines[place], cells[place])
+            self._refuse_other(lines[place], cells[place], ("not a number", "one"))
         numbers = np.array(values, float)
         if not np.all(np.isfinite(numbers)):
             place = int(np.argmin(np.isfinite(numbers)))
             self._refuse(lines[place], f"{cells[place]} is not a finite number")
-        self._is_whole &= set("".join(cells)).isdisjoint(".eE") and bool(np.all(np.abs(numbers) < MAX_WHOLE))
-        self._numbers.append(numbers)
-        self.size += numbers.nbytes
+        is_whole = set("".join(cells)).isdisjoint(".eE") and bool(np.all(np.abs(numbers) < MAX_WHOLE))
+        return numbers.astype(np.int64) if is_whole else numbers
 
     def values(self) -> np.ndarray:
-        """All cells that were taken: whole numbers, numbers, or text as objects."""
-        if self._is_words:
-            return np.array(self._texts, object)
-        numbers = np.concatenate(self._numbers)
-        return numbers.astype(np.int64) if self._is_whole else numbers
+        """Join all cells that were taken: whole numbers, numbers, or text as objects."""
+        return np.concatenate(self._blocks)
 
-    def _refuse_other(self, line: int, cell: str) -> NoReturn:
-        is_, other = ("a number", "a word") if self._is_words else ("not a number", "one")
-        first = f'"{self._first[1][:40]}" on line {self._first[0]} is {other}'
-        self._refuse(line, f'"{cell[:40]}" is {is_}, and {first}')
+    def _refuse_other(self, line: int, cell: str, kinds: tuple[str, str]) -> NoReturn:
+        assert self._first is not None
+        first = f'"{self._first[1][:40]}" on line {self._first[0]} is {kinds[1]}'
+        self._refuse(line, f'"{cell[:40]}" is {kinds[0]}, and {first}')
 
     def _refuse(self, line: int, fault: str) -> NoReturn:
         bad_line(self.path, line, f"column {self.name}: {fault}", "correct it, or remove the row or the column")
 
 
 def number(cell: str) -> float | None:
-    """The number in a cell, None if it is text."""
+    """Return the number in a cell, None if it is text."""
     try:
         return None if "_" in cell else float(cell)  # 1_000 is a number to Python alone
     except ValueError:

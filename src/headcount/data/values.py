@@ -21,13 +21,13 @@ LETTER_BYTES = 12
 
 
 def kind_of(array: np.ndarray) -> str:
-    """What an array of one kind holds: "words", "booleans", "numbers" or something else."""
+    """Name what an array of one kind holds: "words", "booleans", "numbers" or something else."""
     kinds = {"b": "booleans", "U": "words", "T": "words"} | dict.fromkeys("iuf", "numbers")
     return kinds.get(array.dtype.kind, str(array.dtype))
 
 
 def kinds_in(values: Iterable[Any]) -> list[str]:
-    """The kinds of single values, sorted by name."""
+    """Return the kinds of single values, sorted by name."""
     return sorted({_kind_of_one(each) for each in values})
 
 
@@ -67,7 +67,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def _is_mixed(values: list[Any], array: np.ndarray) -> bool:
-    """Whether NumPy may have made one kind of several: words of anything among words, numbers of booleans."""
+    """Return whether NumPy may have made one kind of several: words of anything among words, numbers of booleans."""
     if array.dtype.kind == "U":
         return not all(isinstance(each, str) for each in values)
     return array.ndim == 1 and any(isinstance(each, bool | np.bool_) for each in values)
@@ -129,7 +129,7 @@ def _of_objects(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def read_mask(mask: Any, shape: tuple[int, ...], name: str = "mask") -> Bool[np.ndarray, "examples length"]:
-    """Which tokens of sequences of this shape are there. Raises `InputError` unless every one is said to be or not."""
+    """Read which tokens of sequences of this shape are there; refuse anything but True and False, 1 and 0."""
     array = as_array(mask, name)
     require(array.shape == shape, what=name, given=array.shape, needed=f"of shape {shape}, one entry per token")
     usable = array.dtype.kind in "biuf" and bool(np.all((array == 0) | (array == 1)))

@@ -38,7 +38,7 @@ def linear(known: Known, targets: Targets, new: New, *, labels: bool) -> Answers
 
 
 def _ridge(known: Known, targets: Targets, new: New, penalties: tuple[float, ...] = PENALTIES) -> list[Answers]:
-    """The answers per penalty, from one eigendecomposition, of whichever Gram matrix is smaller."""
+    """The answers per penalty, from one eigendecomposition, of the smaller Gram matrix."""
     middle, offset = known.mean(axis=0), targets.mean(axis=0)
     x, y, z = (known - middle).astype(np.float64), targets - offset, (new - middle).astype(np.float64)
     primal = x.shape[1] <= len(x)
@@ -51,7 +51,7 @@ def _ridge(known: Known, targets: Targets, new: New, penalties: tuple[float, ...
 
 
 def net(known: Known, targets: Targets, new: New, *, labels: bool) -> Answers:
-    """A net with one hidden layer beside a linear map, stopped where the held-out loss is smallest.
+    """A net with one hidden layer next to a linear map, stopped where the held-out loss is smallest.
 
     For numbers the linear map is ridge regression's, and the net learns what that leaves.
     """
@@ -89,16 +89,16 @@ def net(known: Known, targets: Targets, new: New, *, labels: bool) -> Answers:
 
 
 def _initial(generator: np.random.Generator, features: int, outputs: int) -> list[np.ndarray]:
-    """Weights and biases of the hidden layer, of the output, and the linear map beside them."""
+    """Weights and biases of the hidden layer, of the output, and the linear map next to them."""
     into = generator.normal(size=(features, HIDDEN)) / np.sqrt(features)
     shapes = [into, np.zeros(HIDDEN), np.zeros((HIDDEN, outputs)), np.zeros(outputs), np.zeros((features, outputs))]
     return [each.astype(np.float32) for each in shapes]
 
 
 def _forward(weights: list[np.ndarray], x: New) -> tuple[Answers, np.ndarray]:
-    into, bias, out, offset, beside = weights
+    into, bias, out, offset, direct = weights
     hidden = np.tanh(x @ into + bias)
-    return hidden @ out + offset + x @ beside, hidden
+    return hidden @ out + offset + x @ direct, hidden
 
 
 def _gradients(weights: list[np.ndarray], x: New, y: Answers, labels: bool) -> list[np.ndarray]:

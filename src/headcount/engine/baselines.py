@@ -1,4 +1,4 @@
-"""What models without attention reach on the validation examples of a task, in the metric of its table.
+"""Errors of models without attention on the validation examples of a task, in the metric of its table.
 
     linear      ridge regression on all tokens, every position with weights of its own
     pooled      mean, largest, smallest and spread of every token coordinate, then a small net
@@ -79,7 +79,7 @@ def baselines(task: AbstractTask, train: TrainSpec, *, standardised: bool = Fals
 
 
 def _most(numbers: int) -> int:
-    """Examples of so many numbers that are looked at, at most."""
+    """Return the most examples of this many numbers each that are read."""
     return max(1, MAX_NUMBERS // max(1, numbers))
 
 
@@ -184,7 +184,7 @@ def _pooled(tokens: np.ndarray, there: Bool[np.ndarray, "examples length"]) -> n
 
 
 def _counted(ids: np.ndarray, task: AbstractTask, pooled: bool) -> np.ndarray:
-    """How often each id occurs, and without `pooled` where, while that is not too much. Ids outside are absent."""
+    """Count each id, per position without `pooled` where that is not too much. Ids outside are absent."""
     ids = np.where(np.isfinite(ids), ids, -1).astype(np.int64)
     there = (ids >= 0) & (ids < task.vocabulary)
     rows, places = np.nonzero(there)

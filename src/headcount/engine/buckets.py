@@ -17,15 +17,15 @@ from .sweep import task_key
 
 @dataclass(frozen=True)
 class ProgramShape:
-    """What a program is compiled for, whatever the task: a model, and of the training what no member can vary."""
+    """Compilation key: the model spec and the training settings that all members share."""
 
     model: AbstractSpec
     train: TrainSpec
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What the cells of a bucket share. The learning rate in `train` is 1: rates, like seeds, vary by member.
+class BucketShape:
+    """Settings that the cells of a bucket share. The learning rate in `train` is 1: rates, like seeds, vary by member.
 
     Models that start from random weights are scaled by some tokens first; those that start from trained ones are not.
     """
@@ -48,7 +48,7 @@ class Shape:
 class Bucket:
     """Cells that one program trains side by side, in a program that has `slots` for at least as many."""
 
-    shape: Shape
+    shape: BucketShape
     cells: tuple[Cell, ...]
     slots: int
 
@@ -63,19 +63,19 @@ def _spec_of(text: str) -> AbstractSpec:
     return spec_from_dict(json.loads(text))
 
 
-def shape_of(cell: Cell) -> Shape:
+def shape_of(cell: Cell) -> BucketShape:
     """The shape of the program that trains a cell; equal ones are one object, so that they are compared at once."""
     return _shape(task_key(cell.task), cell.length, task_key(cell.model), cell.train, cell.start == "random")
 
 
 @functools.lru_cache(maxsize=4096)
-def _shape(task: str, length: int, model: str, train: TrainSpec, from_random: bool) -> Shape:
-    shape = Shape(task, length, _spec_of(model).padded(), replace(train, learning_rate=1.0), from_random)
+def _shape(task: str, length: int, model: str, train: TrainSpec, from_random: bool) -> BucketShape:
+    shape = BucketShape(task, length, _spec_of(model).padded(), replace(train, learning_rate=1.0), from_random)
     return _one_object(shape)
 
 
 @functools.lru_cache(maxsize=4096)
-def _one_object(shape: Shape) -> Shape:
+def _one_object(shape: BucketShape) -> BucketShape:
     return shape
 
 
@@ -87,14 +87,14 @@ def parent_spec(cell: Cell) -> AbstractSpec:
 
 
 def buckets(
-    cells: Iterable[Cell], max_members: Callable[[Shape], int], slots: Callable[[Shape, int, int], int]
+    cells: Iterable[Cell], max_members: Callable[[BucketShape], int], slots: Callable[[BucketShape, int, int], int]
 ) -> list[Bucket]:
     """Cells grouped by shape, in their order; a group of more than `max_members(shape)` is split evenly.
 
     `slots(shape, members, max_members)` says for how many members the program of a bucket is compiled.
     """
-    groups: dict[Shape, list[Cell]] = {}
-    known: dict[int, tuple[Shape, list[Cell]]] = {}  # by identity: the hash of a shape takes longer than all else
+    groups: dict[BucketShape, list[Cell]] = {}
+    known: dict[int, tuple[BucketShape, list[Cell]]] = {}  # by identity: the hash of a shape takes longer than all else
     for cell in cells:
         shape = shape_of(cell)
         if id(shape) not in known:

@@ -120,7 +120,7 @@ class FreshExamples(eqx.Module):
 
 
 class BucketData(eqx.Module):
-    """What a bucket is trained and validated on.
+    """Training and validation examples of a bucket.
 
     `target_variance` turns a mean squared error into a share of the target's variance: 1 for standardised targets, and
     for labels, whose errors are shares already. `probe` are some training tokens, where a model is calibrated by them.

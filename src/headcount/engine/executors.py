@@ -1,7 +1,6 @@
 """Where buckets are trained: `Threads` of this process, or workers of a cluster (`cluster/`).
 
-An executor only trains. Whoever iterates over what it has trained owns the store and commits, so that work in hand is
-all that a crash can lose.
+An executor only trains. Its caller owns the store and commits, so that a crash loses only buckets in training.
 """
 
 from abc import ABC, abstractmethod
@@ -20,11 +19,11 @@ class Executor(ABC):
     @property
     @abstractmethod
     def machine(self) -> Hardware:
-        """What to plan for: the device of a worker, and how many workers there are."""
+        """The device of a worker, and how many workers there are; plans are made for it."""
 
     @abstractmethod
     def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
-        """What comes of a job's buckets, whole or in parts, in any order: each time those that have finished by now.
+        """Yield the results of a job's buckets, whole or in parts, in any order: each time those that have finished.
 
         Once `job.stop` is set no bucket is begun, what was finished by then is still given, and the iterator ends.
         At a KeyboardInterrupt it does the same, then raises it. Closed early, it stops its workers.
@@ -85,7 +84,7 @@ def _ended(pending: set[Future[Trained]]) -> set[Future[Trained]]:
 
 
 def _results(done: set[Future[Trained]]) -> Iterator[Sequence[Trained]]:
-    """What finished buckets have come to, if anything; one that was stopped part-way has come to nothing.
+    """Yield the results of finished buckets, if any; one that was stopped part-way has none.
 
     Raises what one of them has raised, after the others are given.
     """

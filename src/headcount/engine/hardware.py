@@ -1,4 +1,4 @@
-"""What the machine has, how members are mapped on it, and how many of them fit."""
+"""Describe the machine, how members are mapped on it, and how many of them fit."""
 
 import os
 import platform
@@ -14,15 +14,15 @@ from .._limits import max_bytes
 from ..backends import chosen, kernels, wanted
 from ..backends.advance import ModelSizes, scratch_floats
 from ..tasks import AbstractObjective, Classification, Regression
-from .buckets import ProgramShape, Shape
+from .buckets import BucketShape, ProgramShape
 
 PLANNED_SHARE = 0.5
-"""Of a GPU's memory: what the buckets in hand are planned to fill. The rest is for what their programs need besides."""
+"""Of a GPU's memory: what the buckets in hand are planned to fill. The rest is for what their programs also need."""
 CPU_MEMBERS = 8
 """Members of a bucket on a CPU, where they run one after another and only their weights add up: few enough that all
 cores have work and that little is lost when a run is stopped."""
 GPU_SLOTS = (8, 32)
-"""Up to so many members a GPU's step takes hardly longer than for one, so that empty slots are almost free."""
+"""Up to these counts of members a GPU's step takes hardly longer than for one: empty slots are almost free."""
 FUSED_SLOTS = (8, 32, 128, 512)
 """The same for the fused back end, where an empty slot costs nothing but its validation."""
 GPU_WORKERS = 16
@@ -38,7 +38,7 @@ TOKENS_AT_ONCE = 256
 """Of the parts of a batch on a CPU. Training steps of encoders from 64 to 384 wide took 0.4 to 0.9 times as long as
 whole batches on one core with AVX-512; with half or twice the tokens 0.9 to 1.4 times as long as with these."""
 WHOLE_BYTES = 4 << 20
-"""What a batch may keep for its gradient on a CPU and be computed as a whole: about what the caches hold."""
+"""A batch that keeps at most this for its gradient is computed as a whole on a CPU: about what the caches hold."""
 MAX_IN_PART = 4 * TOKENS_AT_ONCE
 """Examples of a part of a batch, at most."""
 
@@ -48,7 +48,7 @@ class Hardware:
     """`memory`: the bytes that training may use. `side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a
     CPU). `workers`: buckets in hand at once.
     `backend`: what computes, where it has kernels for a model; `asked`: it was asked for by its name. `machines`: how
-    many there are of this kind, each with so many workers and so much memory."""
+    many there are of this kind, each with these workers and this memory."""
 
     platform: str
     description: str
@@ -87,8 +87,8 @@ def _cpu_model() -> str:
     return f" ({names[0]})" if names else ""
 
 
-class Sizes(NamedTuple):
-    """What a program needs to know of a task at one length: numbers per token and per answer, sequences per example,
+class TaskSizes(NamedTuple):
+    """Sizes of a task at one length: numbers per token and per answer, sequences per example,
     and tokens of each."""
 
     dim: int
@@ -98,7 +98,7 @@ class Sizes(NamedTuple):
 
 
 def kernel_sizes(
-    shape: Shape | ProgramShape, sizes: Sizes, objective: AbstractObjective, backend: Backend
+    shape: BucketShape | ProgramShape, sizes: TaskSizes, objective: AbstractObjective, backend: Backend
 ) -> ModelSizes | None:
     """The model as the kernel sees it that takes whole training steps; None where it cannot. Decided here alone."""
     stored = shape.train.train_examples > 0 and sizes.sequences == 1
@@ -108,9 +108,9 @@ def kernel_sizes(
     return shape.model.step_sizes(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
 
 
-def examples_at_once(shape: Shape | ProgramShape, sizes: Sizes, *, side_by_side: bool) -> int:
-    """How many examples of a batch are computed at a time: all on a GPU, of models without parts, or where they keep
-    little.
+def examples_at_once(shape: BucketShape | ProgramShape, sizes: TaskSizes, *, side_by_side: bool) -> int:
+    """Return how many examples of a batch are computed at a time: all on a GPU, of models without parts, or where
+    they keep little.
 
     Otherwise a divisor of the batch, the one that gives parts of about `TOKENS_AT_ONCE` tokens.
     """
@@ -124,16 +124,22 @@ def examples_at_once(shape: Shape | ProgramShape, sizes: Sizes, *, side_by_side:
 
 
 class Needs(NamedTuple):
-    """The memory of a bucket: `held` while it is in hand, and `turn` besides while the device works for it alone."""
+    """The memory of a bucket: `held` while it is in hand, and `turn` more while the device works for it alone."""
 
     held: int
     turn: int
 
 
 def needs(
-    shape: Shape, sizes: Sizes, objective: AbstractObjective, members: int, backend: Backend, *, side_by_side: bool
+    shape: BucketShape,
+    sizes: TaskSizes,
+    objective: AbstractObjective,
+    members: int,
+    backend: Backend,
+    *,
+    side_by_side: bool,
 ) -> Needs:
-    """What some members need.
+    """Estimate the memory that some members need.
 
     In plain JAX a bucket waits for its turn with its weights and Adam's moments; a step needs them twice, and what its
     gradient needs. Kernels train several buckets at the same time on a GPU: each has its states twice, the batches of
@@ -170,8 +176,8 @@ def slots(members: int, most: int, machine: Hardware) -> int:
     return max(members, min(enough, most))
 
 
-def max_members(shape: Shape, sizes: Sizes, objective: AbstractObjective, machine: Hardware) -> int:
-    """How many members one bucket may hold: on a GPU as many buckets as there are workers are in hand."""
+def max_members(shape: BucketShape, sizes: TaskSizes, objective: AbstractObjective, machine: Hardware) -> int:
+    """Return how many members one bucket may hold: on a GPU as many buckets as there are workers are in hand."""
     if not machine.side_by_side:
         return CPU_MEMBERS
 

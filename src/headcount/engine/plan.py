@@ -1,4 +1,4 @@
-"""What a sweep will do before it does it: buckets in working order, expected time and memory."""
+"""Plan a sweep: its buckets in working order, the expected time and memory."""
 
 import functools
 from collections.abc import Iterable, Mapping
@@ -9,14 +9,14 @@ import jax
 
 from .._limits import require_fits
 from ..tasks import AbstractObjective, AbstractTask
-from .buckets import Bucket, Shape, buckets
+from .buckets import Bucket, BucketShape, buckets
 from .data import PROBE_EXAMPLES
-from .hardware import Hardware, Needs, Sizes, examples_at_once, hardware, kernel_sizes, max_members, needs, slots
+from .hardware import Hardware, Needs, TaskSizes, examples_at_once, hardware, kernel_sizes, max_members, needs, slots
 from .sweep import Sweep
 
 
 class Pace(NamedTuple):
-    """What compiling a program, starting a training step and its arithmetic cost, roughly, on the machines we saw.
+    """Rough costs of compiling a program, of starting a training step and of its arithmetic, as measured.
 
     `read_seconds` is for a program that was compiled before and is read from disk.
     """
@@ -42,7 +42,7 @@ FUSED_GPU_PACE = Pace(1.5, 8e-5, 7e12, 0.2)
 PROCESS_BYTES = 320 << 20
 """Python with JAX, before the first model: seen on Linux."""
 PROGRAM_BYTES = 250 << 20
-"""What compiling a program leaves behind on a CPU, up to `MAX_PROGRAMS` of them: seen with both kinds of models."""
+"""Memory that compiling a program keeps on a CPU, up to `MAX_PROGRAMS` of them: seen with both kinds of models."""
 MAX_PROGRAMS = 4
 SLOWER = 4
 """How much slower than its pace a GPU may train thin models: vision transformers of one head."""
@@ -125,27 +125,27 @@ def plan_sweep(
     )
 
 
-def sizes_of(task: AbstractTask) -> Sizes:
+def sizes_of(task: AbstractTask) -> TaskSizes:
     """The sizes of a task at its length."""
-    return Sizes(task.dim, task.outputs, *task.sequences)
+    return TaskSizes(task.dim, task.outputs, *task.sequences)
 
 
 class _Shapes:
-    """What the plan asks of every shape of a sweep, each found once: thousands of buckets share one.
+    """Estimates per shape of a sweep, each computed once: thousands of buckets share one.
 
     A task is asked for its sizes once per length, which traces its functions.
     """
 
     def __init__(self, tasks: Mapping[str, AbstractTask], machine: Hardware):
         self.tasks, self.machine = tasks, machine
-        self._known: dict[tuple[str, int], tuple[Sizes, AbstractObjective]] = {}
+        self._known: dict[tuple[str, int], tuple[TaskSizes, AbstractObjective]] = {}
         self.pace = functools.cache(self._pace)
         self._work = functools.cache(self._flops)
         self._program = functools.cache(lambda shape: (shape.program, self.at(shape)[0], _examples(shape)))
         self.needs = functools.cache(self._needs)
         self.largest = functools.cache(self._largest)
 
-    def at(self, shape: Shape) -> tuple[Sizes, AbstractObjective]:
+    def at(self, shape: BucketShape) -> tuple[TaskSizes, AbstractObjective]:
         """The sizes and the objective of the task at its length."""
         place = shape.task, shape.length
         if place not in self._known:
@@ -153,10 +153,10 @@ class _Shapes:
             self._known[place] = sizes_of(task), task.objective
         return self._known[place]
 
-    def max_members(self, shape: Shape) -> int:
+    def max_members(self, shape: BucketShape) -> int:
         return max_members(shape, *self.at(shape), self.machine)
 
-    def slots(self, shape: Shape, members: int, most: int) -> int:
+    def slots(self, shape: BucketShape, members: int, most: int) -> int:
         """For how many members a bucket's program is compiled.
 
         Plain JAX trains empty slots of a GPU in vain: there are none where that may take as long as compiling.
@@ -171,16 +171,16 @@ class _Shapes:
         return wanted if in_vain <= pace.compile_seconds / SLOWER else members
 
     def program(self, bucket: Bucket) -> tuple:
-        """What tells the program of a bucket from others."""
+        """Return the compilation key of a bucket's program."""
         return *self._program(bucket.shape), bucket.slots
 
     def seconds(self, bucket: Bucket) -> float:
-        """How long the training of a bucket takes."""
+        """Estimate the seconds that a bucket trains."""
         shape, members, pace = bucket.shape, len(bucket.cells), self.pace(bucket.shape)
         starts = 1 if self.machine.side_by_side else members
         return shape.train.steps * (starts * pace.step_seconds + members * self._work(shape) / pace.flops)
 
-    def data_bytes(self, shape: Shape) -> int:
+    def data_bytes(self, shape: BucketShape) -> int:
         """The examples of a shape: those that are stored, at most as many as are asked for, or those drawn."""
         task, drawn = self.tasks[shape.task], self._drawn_bytes(shape)
         if task.endless:
@@ -189,12 +189,12 @@ class _Shapes:
         # An array's examples are tokens; those of images and passages are kept as they are, and smaller.
         return COPIES * (stored if task.tokenise is not None else min(stored, drawn))
 
-    def _drawn_bytes(self, shape: Shape) -> int:
+    def _drawn_bytes(self, shape: BucketShape) -> int:
         """The tokens and targets that are asked for."""
         sizes, _ = self.at(shape)
         return 4 * _drawn(shape) * (sizes.sequences * sizes.tokens * sizes.dim + sizes.outputs)
 
-    def _largest(self, shape: Shape) -> Need:
+    def _largest(self, shape: BucketShape) -> Need:
         """Of a shape, what cannot be divided; examples of a file are in memory already."""
         task, (sizes, _), train = self.tasks[shape.task], self.at(shape), shape.train
         weights = shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
@@ -206,18 +206,18 @@ class _Shapes:
         examples = f"a set of {_drawn(shape):,} examples of {shape.length:,} tokens and {sizes.outputs:,} outputs"
         return max(model, Need(f"{task.name}: {examples}", self._drawn_bytes(shape)), key=lambda need: need.bytes)
 
-    def _flops(self, shape: Shape) -> float:
+    def _flops(self, shape: BucketShape) -> float:
         """A training step of one member, which costs about three forward passes."""
         sizes, _ = self.at(shape)
         forward = shape.model.flops(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
         return 3 * shape.train.batch * sizes.sequences * forward
 
-    def _needs(self, shape: Shape, members: int) -> Needs:
+    def _needs(self, shape: BucketShape, members: int) -> Needs:
         """The memory of some members."""
         backend, side_by_side = self.machine.backend, self.machine.side_by_side
         return needs(shape, *self.at(shape), members, backend, side_by_side=side_by_side)
 
-    def _pace(self, shape: Shape) -> Pace:
+    def _pace(self, shape: BucketShape) -> Pace:
         fused = kernel_sizes(shape, *self.at(shape), self.machine.backend) is not None
         if not self.machine.side_by_side:
             in_parts = examples_at_once(shape, self.at(shape)[0], side_by_side=False) < shape.train.batch
@@ -229,7 +229,7 @@ class _Shapes:
 
 def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
     """Longest first, so that workers end together; pieces of one shape apart, not to wait for one compilation."""
-    pieces: dict[Shape, int] = {}
+    pieces: dict[BucketShape, int] = {}
     ranked = []
     for bucket, cost in zip(left, costs, strict=True):
         piece = pieces[bucket.shape] = pieces.get(bucket.shape, -1) + 1
@@ -238,17 +238,17 @@ def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
 
 
 def _over_workers(seconds: list[float], machine: Hardware) -> float:
-    """How long the workers take for pieces of work that cannot be shared."""
+    """Estimate the seconds of all workers for pieces of work that cannot be divided."""
     return max(max(seconds, default=0.0), sum(seconds) / (machine.workers * machine.machines))
 
 
-def _examples(shape: Shape) -> tuple[int, int]:
-    """How many examples there are: a program is compiled for their number."""
+def _examples(shape: BucketShape) -> tuple[int, int]:
+    """Return the numbers of examples; a program is compiled for them."""
     return shape.train.train_examples, shape.train.validation_examples
 
 
-def _drawn(shape: Shape) -> int:
-    """How many examples are drawn, of a stream those that its units are taken from."""
+def _drawn(shape: BucketShape) -> int:
+    """Return the number of examples that are drawn; of a stream, those that its units are computed from."""
     train, validation = _examples(shape)
     return (train or PROBE_EXAMPLES) + validation
 

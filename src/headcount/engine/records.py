@@ -49,7 +49,7 @@ def failure(cell: Cell, message: str) -> Record:
 
 
 def provenance(machine: Hardware, backend: Backend, seconds: float) -> dict[str, Any]:
-    """What made the records of a bucket; `seconds` are those of one model."""
+    """Return the provenance of a bucket's records; `seconds` are those of one model."""
     return {
         "seconds": round(seconds, 4),
         "device": machine.description,

@@ -20,12 +20,12 @@ from .sweep import Sweep
 from .trainer import Job, Trained, Watch
 
 MAX_TOGETHER = 16
-"""Buckets in one transaction, where so many have finished since the last: on a disk, a commit is mostly waiting."""
+"""Most buckets in one transaction: on a disk, a commit is mostly waiting."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """How a run ended: cells found in the store, cells trained now, and how those came out.
+    """Result of a run: cells found in the store, cells trained now, and their outcomes.
 
     `experiment` is the one that was run, under the name it has in its folder.
     """

@@ -219,7 +219,7 @@ def _product(axes: Mapping[str, Sequence[Value]], names: Sequence[str]) -> Itera
 
 
 def _shared(contents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What all of them hold with the same value."""
+    """Return the entries that all contents share."""
     first, *others = contents
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
@@ -236,11 +236,11 @@ def _require_fit(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> No
         what="masks_padding",
     )
     require(
-        spec.token_ids == task.vocabulary,
-        f"{task.name} has {task.vocabulary} token ids (0: numbers), the model {spec.token_ids}; they must match: "
+        spec.vocabulary == task.vocabulary,
+        f"{task.name} has {task.vocabulary} token ids (0: numbers), the model {spec.vocabulary}; they must match: "
         f"vocabulary={task.vocabulary}.",
         what="vocabulary",
-        given=spec.token_ids,
+        given=spec.vocabulary,
     )
     require(
         spec.answered_at == task.answered_at,

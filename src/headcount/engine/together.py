@@ -1,7 +1,7 @@
 """Buckets that train at the same time on a GPU, by the kernels of the fused back end.
 
 A bucket of few members fills a small part of a GPU. So the threads that train buckets meet before each checkpoint, and
-one of them starts the kernels of all. A member's numbers do not depend on who trains beside it.
+one of them starts the kernels of all. A member's numbers do not depend on what trains next to it.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from .whole_steps import Course, Totals, WholeSteps, begin
 
 
 @dataclass
-class Request:
+class StepsRequest:
     """Some members to be advanced by some steps, and what came of it."""
 
     kernel: WholeSteps
@@ -55,7 +55,7 @@ class Together:
     def __init__(self):
         self._changed = threading.Condition()
         self._training = 0
-        self._waiting: list[Request] = []
+        self._waiting: list[StepsRequest] = []
 
     @contextlib.contextmanager
     def training(self) -> Iterator[None]:
@@ -69,14 +69,14 @@ class Together:
                 self._training -= 1
                 self._changed.notify_all()
 
-    def advance(self, request: Request) -> tuple[Moving, Totals]:
+    def advance(self, request: StepsRequest) -> tuple[Moving, Totals]:
         """The result of a request, advanced together with those of the other threads. Raises what went wrong there."""
         with self._changed:
             self._waiting.append(request)
             self._changed.notify_all()
             self._changed.wait_for(lambda: request.settled or len(self._waiting) == self._training)
             requests = []
-            if not request.settled:  # the last one is here, and whoever sees it first serves all
+            if not request.settled:  # the last one is here; the first thread that sees it serves all
                 requests, self._waiting = self._waiting, []
         if requests:
             self._serve(requests)
@@ -85,7 +85,7 @@ class Together:
         assert request.result is not None
         return request.result
 
-    def _serve(self, requests: Sequence[Request]) -> None:
+    def _serve(self, requests: Sequence[StepsRequest]) -> None:
         """Settle all requests; where they fail together, each one alone, so that none costs another its result."""
         # The largest first: a GPU begins only so many kernels at a time, and small ones end soon wherever they begin.
         requests = sorted(requests, key=lambda request: math.prod(request.size), reverse=True)
@@ -105,8 +105,8 @@ class _Outcome(NamedTuple):
     seconds: float
 
 
-def _outcomes(requests: Sequence[Request]) -> list[_Outcome]:
-    """What comes of requests that are advanced together; where that fails, the error for each."""
+def _outcomes(requests: Sequence[StepsRequest]) -> list[_Outcome]:
+    """Advance requests together and return the outcome of each; where that fails, the error."""
     began = time.monotonic()
     try:
         results = advance_together(requests)
@@ -119,7 +119,7 @@ def _outcomes(requests: Sequence[Request]) -> list[_Outcome]:
     ]
 
 
-def advance_together(requests: Sequence[Request]) -> list[tuple[Moving, Totals]]:
+def advance_together(requests: Sequence[StepsRequest]) -> list[tuple[Moving, Totals]]:
     """Advance all requests, some steps of each at a time; done when it returns, and also when it raises."""
     share([request.size for request in requests])
     counts = {0: on_device(0, np.int32)}
@@ -149,7 +149,7 @@ def advance_together(requests: Sequence[Request]) -> list[tuple[Moving, Totals]]
     return [(moving, totals) for moving, totals, _, _ in at]
 
 
-def _draws(requests: Sequence[Request], done: int) -> dict[int, tuple[Array, Array, Array]]:
+def _draws(requests: Sequence[StepsRequest], done: int) -> dict[int, tuple[Array, Array, Array]]:
     """The batches of the next steps of every request that has steps left."""
     return {
         place: request.kernel.draw(request.course, done)

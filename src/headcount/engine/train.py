@@ -27,14 +27,14 @@ from ..tasks import AbstractObjective, Choice
 from ..tasks.objective import Grades
 from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
-from .hardware import FUSED_BLOCK, Sizes, examples_at_once
+from .hardware import FUSED_BLOCK, TaskSizes, examples_at_once
 from .steps import batch_key, gradient_of, rate_at
-from .together import Request
+from .together import StepsRequest
 from .whole_steps import Course, Moving, Totals, WholeSteps, restored
 
 EVALUATION_BLOCK = 256
-"""Examples evaluated at a time, of lists of candidates and where batches come in parts at most so many as in training:
-bounds the memory of a validation pass."""
+"""Examples evaluated at a time, which bounds the memory of a validation pass; of lists of candidates, and where batches
+come in parts, at most as many as in training."""
 CALIBRATED = 8
 """Models calibrated at a time."""
 DROPOUT = 1
@@ -42,7 +42,7 @@ DROPOUT = 1
 
 
 class TrainState(NamedTuple):
-    """What a member carries from step to step."""
+    """State of a member, carried from step to step."""
 
     model: AbstractModel
     optimiser: optax.OptState
@@ -51,7 +51,7 @@ class TrainState(NamedTuple):
 
 
 class Member(NamedTuple):
-    """What makes a member itself. A slot that is not active holds a copy of another member, of no consequence."""
+    """Per-member training inputs. Slots that are not active are padding: copies of another member."""
 
     key: Key
     learning_rate: Float[Array, ""]
@@ -62,7 +62,7 @@ class Member(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What is recorded at a checkpoint.
+    """Measurements of a checkpoint.
 
     `train_error` is the mean over the batches since the last checkpoint, each measured before its own update.
     """
@@ -74,7 +74,7 @@ class Measured(NamedTuple):
 @KeptPrograms
 def program(
     shape: ProgramShape,
-    sizes: Sizes,
+    sizes: TaskSizes,
     objective: AbstractObjective,
     side_by_side: bool,
     backend: Backend = "reference",
@@ -99,7 +99,7 @@ class Program:
     """
 
     shape: ProgramShape
-    sizes: Sizes
+    sizes: TaskSizes
     objective: AbstractObjective
     side_by_side: bool
     backend: Backend = "reference"
@@ -175,16 +175,16 @@ class Program:
         """Whether one kernel takes whole steps on these data."""
         return self._kernel is not None and isinstance(data.train, StoredTokens)
 
-    def request(self, states: TrainState, members: Member, data: BucketData, steps: int) -> Request:
-        """What `advance` trains by its kernel, which may also be trained together with other programs."""
+    def request(self, states: TrainState, members: Member, data: BucketData, steps: int) -> StepsRequest:
+        """Return the request for `advance` by the kernel; requests of several programs may be advanced together."""
         assert self._kernel is not None
         assert isinstance(data.train, StoredTokens)
-        return Request(self._kernel, course_of(states, members, data.train), steps)
+        return StepsRequest(self._kernel, course_of(states, members, data.train), steps)
 
     def measured(
-        self, request: Request, moved: tuple[Moving, Totals], states: TrainState, members: Member, data: BucketData
+        self, request: StepsRequest, moved: tuple[Moving, Totals], states: TrainState, members: Member, data: BucketData
     ) -> tuple[TrainState, Measured]:
-        """What `advance` gives, from what a request came to."""
+        """Return the result of `advance` from that of a request."""
         return self._measure(states, *moved, members, data, request.steps)
 
     def compile(self, states: TrainState, members: Member, data: BucketData) -> None:
@@ -294,7 +294,7 @@ class Program:
         return state._replace(model=model, optimiser=moments, step=state.step + 1), error
 
     def loss_one(self, model: AbstractModel, tokens: Array, targets: Array, keys: Array | None):
-        """What training lowers on a batch, and the batch's error."""
+        """Return the loss that training lowers on a batch, and the batch's error."""
         answers = respond(self._rounded(model), self._rounded(tokens), keys, backend=self.backend)
         return self.objective.loss(answers, targets)
 
@@ -344,10 +344,10 @@ def respond(
 
 
 def in_blocks(function: Callable[[Int[Array, " block"]], Array], count: int, block: int) -> Array:
-    """What a function of several indices gives for all from 0 to `count`, at most `block` of them at a time."""
+    """Apply a function of several indices to all from 0 to `count`, at most `block` of them at a time."""
     if count <= block:
         return function(jnp.arange(count))
-    # The last block is filled up: a smaller one would be compiled beside the others.
+    # The last block is filled up: a smaller one would be compiled in addition.
     indices = jnp.minimum(jnp.arange(-(-count // block) * block), count - 1)
     results = jax.lax.map(function, indices.reshape(-1, block))
     return results.reshape(-1, *results.shape[2:])[:count]

@@ -21,9 +21,9 @@ from ..models import AbstractModel, from_arrays
 from ..store import Cell, Outcome, Record
 from ..store.weights import Weights
 from ..tasks import AbstractObjective, AbstractTask
-from .buckets import Bucket, ProgramShape, Shape, parent_spec, spec_of
+from .buckets import Bucket, BucketShape, ProgramShape, parent_spec, spec_of
 from .data import BucketData, PreparedData, PreparedExamples, RawExamples
-from .hardware import Hardware, Sizes
+from .hardware import Hardware, TaskSizes
 from .plan import sizes_of
 from .records import checkpoint_steps, failure, provenance, record_of
 from .together import Together
@@ -63,7 +63,7 @@ Advance = Callable[[TrainState, Member, int], tuple[TrainState, Measured, float]
 
 @dataclass(frozen=True)
 class Trained:
-    """What a worker hands to the process that owns the store."""
+    """Records and weights of a trained bucket, for the process that owns the store."""
 
     records: tuple[Record, ...]
     weights: dict[str, Weights]
@@ -93,7 +93,7 @@ class Job:
     events: Events
     stop: threading.Event
 
-    def data_for(self, shape: Shape) -> PreparedData:
+    def data_for(self, shape: BucketShape) -> PreparedData:
         """The data of a shape, in this process."""
         return self.examples.of(self.tasks[shape.task], shape.length, shape.model, shape.train)
 
@@ -106,7 +106,7 @@ class BucketTrainer:
         self._ready = set[tuple]()
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple, threading.Lock] = {}
-        self._by_reference = set[tuple[ProgramShape, Sizes, AbstractObjective]]()
+        self._by_reference = set[tuple[ProgramShape, TaskSizes, AbstractObjective]]()
         # XLA does one bucket's steps at a time: interleaved with others' they took twice as long in all.
         self._device = threading.Lock() if machine.side_by_side else contextlib.nullcontext()
         self._together = Together() if machine.side_by_side else None
@@ -133,8 +133,8 @@ class BucketTrainer:
             message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
             return Trained(tuple(failure(cell, message) for cell in bucket.cells), {})
 
-    def _backend(self, shape: Shape) -> Backend:
-        """What trains a shape: the fused back end where it has kernels for it and none of them has failed."""
+    def _backend(self, shape: BucketShape) -> Backend:
+        """Choose the back end of a shape: fused where it has kernels for it and none of them has failed."""
         backend = backend_for(shape.program, self.machine.backend)
         if backend != self.machine.backend and self.machine.asked:
             say_once(
@@ -144,7 +144,7 @@ class BucketTrainer:
         with self._lock:
             return "reference" if self._compiled_for(shape) in self._by_reference else backend
 
-    def _leave_to_reference(self, shape: Shape, error: Exception) -> None:
+    def _leave_to_reference(self, shape: BucketShape, error: Exception) -> None:
         """A kernel has failed: models of this shape and these sizes are trained in plain JAX from now on."""
         with self._lock:
             self._by_reference.add(self._compiled_for(shape))
@@ -154,8 +154,8 @@ class BucketTrainer:
             f"{sizes.dim} numbers ({why}); plain JAX trains them, slower. To train everything so: --backend reference."
         )
 
-    def _compiled_for(self, shape: Shape) -> tuple[ProgramShape, Sizes, AbstractObjective]:
-        """What tells programs apart."""
+    def _compiled_for(self, shape: BucketShape) -> tuple[ProgramShape, TaskSizes, AbstractObjective]:
+        """Return the compilation key of a shape's program."""
         task = self.job.tasks[shape.task].at(shape.length)
         return shape.program, sizes_of(task), task.objective
 
@@ -203,7 +203,7 @@ class BucketTrainer:
 
     @contextlib.contextmanager
     def _on_device(self, parts: Program, data: BucketData) -> Iterator[Advance]:
-        """How a bucket is advanced: alone, or on a GPU by kernels that train several buckets at the same time."""
+        """Yield what advances a bucket: alone, or on a GPU by kernels that train several at the same time."""
 
         def alone(states: TrainState, members: Member, steps: int) -> tuple[TrainState, Measured, float]:
             began = time.monotonic()
@@ -247,7 +247,7 @@ class BucketTrainer:
     def _look(
         self, bucket: Bucket, states: TrainState, step: int, prepared: PreparedData, error: float
     ) -> dict[str, Any]:
-        """What whoever watches says of the bucket's first model."""
+        """Return the result of the `watch` callback for the bucket's first model."""
         if self.job.watch is None or not bucket.shape.from_random or prepared.data.probe is None:
             return {}
         cell = bucket.cells[0]

@@ -48,7 +48,7 @@ def check_where(on: str | None, workers: int | None = None) -> None:
 
 
 def starts_cluster(on: str | None) -> bool:
-    """Whether a cluster is started on this machine, rather than one that is there used."""
+    """Whether a cluster is started on this machine, rather than an existing one used."""
     return on == "ray" and not os.environ.get("RAY_ADDRESS")
 
 
@@ -60,7 +60,7 @@ def executor_of(
     *,
     folder: Path | None = None,
 ) -> Iterator[Executor]:
-    """What trains, for a `with` block; let go at its end.
+    """Provide the executor that trains, for a `with` block; it is closed at the end.
 
     Args:
         on: "threads" of this process (also where None), "ray", "ray://host:port", "host:port" of a Ray head, or "auto".

@@ -23,7 +23,7 @@ from ..store.cell import MAX_WARMUP
 from ..tasks import AbstractObjective, Classification
 from .buckets import ProgramShape
 from .data import StoredTokens, chosen_examples
-from .hardware import FUSED_STEPS, Sizes, kernel_sizes
+from .hardware import FUSED_STEPS, TaskSizes, kernel_sizes
 from .steps import batch_key, rate_at
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ class WholeSteps:
 
     @classmethod
     def of(
-        cls, shape: ProgramShape, sizes: Sizes, objective: AbstractObjective, backend: Backend
+        cls, shape: ProgramShape, sizes: TaskSizes, objective: AbstractObjective, backend: Backend
     ) -> "WholeSteps | None":
-        """Those of a program; None where the kernel cannot take its steps."""
+        """Return the settings of a program; None where the kernel cannot take its steps."""
         model = kernel_sizes(shape, sizes, objective, backend)
         if model is None:
             return None
@@ -101,14 +101,14 @@ class WholeSteps:
 
     @functools.cached_property
     def aside(self) -> Callable[..., Aside]:
-        """The same beside XLA's stream. The program is the call alone: it has no memory of its own to let go."""
+        """The same next to XLA's stream. The program is the call alone: it has no memory to let go."""
         return deterministic_jit(
             functools.partial(advance_aside, sizes=self.sizes, step=self.step), donate=(0, 1), light=True
         )
 
 
 class Course(NamedTuple):
-    """What some members are at, and what they learn from."""
+    """States of some members, and the examples that they learn from."""
 
     models: AbstractModel
     moments: optax.OptState

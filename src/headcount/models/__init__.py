@@ -4,10 +4,9 @@ A new kind is a spec class and a model class, made known by `register`; see `tes
 """
 
 from .base import KINDS, AbstractModel, AbstractSpec, axis_size, from_arrays, register, spec_from_dict
-from .class_token import ClassTokenSpec, ClassTokenTransformer, folded, textbook
+from .class_token import ClassTokenSpec, ClassTokenTransformer, folded
 from .controls import CONTROLS
 from .encoder import Encoder, EncoderSpec
-from .torch_export import to_torch
 
 for spec_class in (ClassTokenSpec, EncoderSpec, *CONTROLS):
     register(spec_class)
@@ -25,6 +24,4 @@ __all__ = [
     "from_arrays",
     "register",
     "spec_from_dict",
-    "textbook",
-    "to_torch",
 ]

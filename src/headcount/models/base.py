@@ -5,9 +5,9 @@ makes the spec class known by its `kind`; everything else of headcount knows the
 """
 
 import dataclasses
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .._choices import AnsweredAt, Backend, Precision
+from .._choices import AnsweredAt, Backend, Precision, require_choice
 from .._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
 from ..backends.advance import ModelSizes
 from ..errors import InputError, did_you_mean, require, require_count
@@ -23,11 +23,13 @@ from ..errors import InputError, did_you_mean, require, require_count
 if TYPE_CHECKING:
     import torch
 
+    from .class_token.removal import HeadRemoval
+
 Arrays = dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
-class Elimination:
+class HeadElimination:
     """Heads in the order in which their removal changes the answers least, and what each removal did.
 
     `distances[k]` is the mean squared change of the answers, over their variance, after the first k + 1 removals. The
@@ -36,18 +38,6 @@ class Elimination:
 
     order: tuple[int, ...]
     distances: tuple[float, ...]
-
-
-class AbstractHeadRemoval(ABC):
-    """A model seen over some examples, and what it would be with fewer heads."""
-
-    @abstractmethod
-    def eliminated(self) -> Elimination:
-        """Remove the head whose absence changes the answers least, again and again, down to one."""
-
-    @abstractmethod
-    def without(self, removed: Sequence[int]) -> "AbstractModel":
-        """The model without these heads, answering as nearly the same as it can."""
 
 
 class AbstractSpec(ABC):
@@ -68,6 +58,8 @@ class AbstractSpec(ABC):
     left_out_at_default: ClassVar[tuple[str, ...]] = ()
     """Fields that `as_dict` leaves out where they have their default value: those that were added after results had
     been stored, whose cells would otherwise be other cells."""
+    may_be_zero: ClassVar[tuple[str, ...]] = ("vocabulary",)
+    """Counts among the fields that may be 0."""
     in_parts: ClassVar[bool] = False
     """Whether a CPU trains it faster on batches in parts, because a layer keeps more than the caches hold."""
     heads: int
@@ -75,16 +67,24 @@ class AbstractSpec(ABC):
     head_dim: int
     answered_at: AnsweredAt
     """Where the model answers: a field, or a constant of the class."""
+    vocabulary: int = 0
+    """How many token ids the model looks up in a learned table, a token being one id; 0: tokens are numbers."""
+
+    def check_fields(self) -> None:
+        """Raise `InputError` for a field that is no count, truth value or choice where its declared type is one."""
+        for name, kind in _declared_types(type(self)).items():
+            value = getattr(self, name)
+            if get_origin(kind) is Literal:
+                require_choice(name, value, get_args(kind))
+            elif kind is bool:
+                require(isinstance(value, bool), what=name, given=value, needed="True or False")
+            elif kind is int or (kind == int | None and value is not None):
+                require_count(name, value, least=0 if name in self.may_be_zero else 1)
 
     @property
     def masks_nan(self) -> bool:
         """Whether tokens that are all NaN are absent: what they hold, and how many there are, changes nothing."""
         return False
-
-    @property
-    def token_ids(self) -> int:
-        """How many token ids the model looks up in a learned table, a token being one id; 0: tokens are numbers."""
-        return 0
 
     @property
     def drops(self) -> bool:
@@ -110,11 +110,11 @@ class AbstractSpec(ABC):
         """Initial weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone."""
 
     def require_length(self, length: int) -> None:  # noqa: B027 - most kinds read any length
-        """Raise `InputError` where the spec does not fit sequences of so many tokens."""
+        """Raise `InputError` where the spec does not fit sequences of `length` tokens."""
 
     @abstractmethod
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        """The number of trained numbers."""
+        """Return the number of trained numbers."""
 
     @abstractmethod
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
@@ -125,11 +125,11 @@ class AbstractSpec(ABC):
 
     @abstractmethod
     def activations(self, *, length: int, dim: int) -> int:
-        """Numbers that one sequence keeps for its gradient, roughly."""
+        """Estimate how many numbers one sequence keeps for its gradient."""
 
     @abstractmethod
     def with_rank(self, rank: int) -> Self:
-        """The same spec with another rank, and with it whatever is tied to the rank."""
+        """Return the same spec with another rank, and with it whatever is tied to the rank."""
 
     @abstractmethod
     def sizes(self, arrays: Arrays) -> dict[str, int]:
@@ -139,7 +139,7 @@ class AbstractSpec(ABC):
         """
 
     def padded(self) -> Self:
-        """The spec that a program is compiled for: itself, or one of more heads that several head counts share.
+        """Return the spec that a program is compiled for: itself, or one of more heads that several head counts share.
 
         It depends on this spec alone and not on others of the sweep, so that a cell's numbers do not depend on them.
         """
@@ -162,7 +162,7 @@ class AbstractModel(eqx.Module):
 
     @abstractmethod
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target | TokenTargets:
-        """The answer for one sequence: one target, or one per token where the spec is answered at tokens.
+        """Return the answer for one sequence: one target, or one per token where the spec is answered at tokens.
 
         Where the spec looks token ids up, `tokens` may be (length,) ids. Where it takes NaN tokens for absent ones, a
         shorter sequence than the model was trained on is one with absent tokens.
@@ -177,7 +177,7 @@ class AbstractModel(eqx.Module):
         *,
         backend: Backend = "reference",
     ) -> Float[AnyArray, "examples *places outputs"]:
-        """The answers to a batch of sequences, each with its key where keys are given.
+        """Return the answers to a batch of sequences, each with its key where keys are given.
 
         `backend` "fused" may only be asked for where its kernels are loaded; a model that has no use for them
         (`spec.pools`) answers as the reference does.
@@ -194,7 +194,7 @@ class AbstractModel(eqx.Module):
         return self
 
     def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
-        """The model with its scales set from some training tokens, before training begins."""
+        """Return the model with its scales set from some training tokens, before training begins."""
         return self
 
     def in_raw_units(
@@ -207,12 +207,12 @@ class AbstractModel(eqx.Module):
         """A model trained on standardised tokens and targets, rewritten to read and answer in the task's own units."""
         return self
 
-    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> AbstractHeadRemoval:
-        """What the model would be with fewer heads, judged on some training tokens; see `spec.removes_heads`."""
+    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> "HeadRemoval":
+        """Prepare the model to lose heads, judged on some training tokens; see `spec.removes_heads`."""
         raise InputError(f"models of {self.spec} cannot lose a head and stay of their kind.")
 
     def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
-        """How much of every token each head reads for the answer, layer after layer; of an absent token nothing.
+        """Return how much of every token each head reads for the answer, layer by layer; of an absent token 0.
 
         What answers is the class token, the query, or where every token answers the first. A head's weights sum to 1,
         less what the class token reads of itself. A sequence that is filled up has weights for what was added, too.
@@ -229,22 +229,30 @@ class AbstractModel(eqx.Module):
         raise InputError(f"models of kind {self.spec.kind} do not say what their heads read.")
 
     def to_arrays(self) -> Arrays:
-        """Every array of the model by its path, such as `attention.0.query`."""
+        """Return every array of the model by its path, such as `attention.0.query`."""
         leaves, _ = jax.tree_util.tree_flatten_with_path(self)
         return {_name(path): np.asarray(leaf) for path, leaf in leaves}
 
     def to_torch(self) -> "torch.nn.Module":
-        """The model as a PyTorch module with the same parameter names; see `torch_export.to_torch`."""
-        from .torch_export import to_torch
+        """Return the model as a plain PyTorch module in evaluation mode, with the parameter names of `to_arrays`.
 
-        return to_torch(self)
-
-    def torch_module(self) -> "torch.nn.Module":
-        """A PyTorch module of this shape whose parameters have the names of `to_arrays`, with any values.
-
-        A kind that can be exported overrides this; `to_torch` fills the weights in.
+        It takes float32 tokens of shape (length, dim) or (batch, length, dim) and answers as the model does, to
+        rounding. Nothing is dropped. Raises `InputError` where PyTorch is not installed, or the kind has no module.
         """
-        raise InputError(f"models of kind {self.spec.kind} have no PyTorch module.")
+        try:
+            import torch  # noqa: F401
+        except ImportError as error:
+            raise InputError("to_torch needs PyTorch: pip install 'headcount[torch]' installs it.") from error
+        from .to_torch import torch_module
+
+        return torch_module(self)
+
+
+@functools.cache
+def _declared_types(spec: type[AbstractSpec]) -> dict[str, Any]:
+    """Return the types of a spec's fields."""
+    hints = get_type_hints(spec)
+    return {field.name: hints[field.name] for field in dataclasses.fields(spec)}  # pyright: ignore[reportArgumentType]
 
 
 KINDS: dict[str, type[AbstractSpec]] = {}
@@ -265,7 +273,7 @@ def register(spec_class: SpecClass) -> SpecClass:
 
 
 def spec_from_dict(content: dict[str, Any]) -> AbstractSpec:
-    """The spec whose `as_dict()` is `content`. Raises `InputError` for an unknown kind, field or value."""
+    """Return the spec whose `as_dict()` is `content`. Raises `InputError` for an unknown kind, field or value."""
     kind = content.get("kind")
     if kind not in KINDS:
         known = ", ".join(sorted(KINDS))
@@ -278,7 +286,7 @@ def spec_from_dict(content: dict[str, Any]) -> AbstractSpec:
 
 
 def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
-    """The model of that spec with these arrays; `from_arrays(spec, model.to_arrays())` is `model`.
+    """Return the model of that spec with these arrays; `from_arrays(spec, model.to_arrays())` is `model`.
 
     Raises `InputError` where an array is missing, surplus or of another shape than the spec says.
     """
@@ -300,7 +308,7 @@ def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
 
 
 def axis_size(arrays: Arrays, name: str, axis: int) -> int:
-    """The size of one axis of the array `name`. Raises `InputError` where there is no such array or axis."""
+    """Return the size of one axis of the array `name`. Raises `InputError` where there is no such array or axis."""
     require(name in arrays, f"the arrays of this model must include {name}, got {', '.join(sorted(arrays))}.")
     shape = arrays[name].shape
     require(axis < len(shape), f"{name} must have at least {axis + 1} axes, got shape {shape}.")
@@ -320,7 +328,7 @@ def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None
     Raises `InputError` for any other shape, for ids that the spec does not have, and for NaN ids unless they are absent
     tokens.
     """
-    if spec.token_ids:
+    if spec.vocabulary:
         tokens = _read_ids(tokens, spec)
     shape = np.shape(tokens)
     missing = length - shape[0] if spec.masks_nan and length is not None and shape else 0
@@ -345,10 +353,10 @@ def _read_ids(tokens: Any, spec: AbstractSpec) -> Any:
         ids = np.asarray(tokens, float)
     except jax.errors.TracerArrayConversionError:  # inside a program there is nothing to check yet
         ids = np.zeros(0)
-    known = (ids >= 0) & (ids < spec.token_ids) & (ids == np.rint(ids))
+    known = (ids >= 0) & (ids < spec.vocabulary) & (ids == np.rint(ids))
     absent = np.isnan(ids) & spec.masks_nan
     strange = ids[~(known | absent)]
-    needed = f"token ids, whole numbers from 0 to {spec.token_ids - 1}"
+    needed = f"token ids, whole numbers from 0 to {spec.vocabulary - 1}"
     require(not strange.size, what="tokens", given=strange.flat[0].item() if strange.size else None, needed=needed)
     tokens = jnp.asarray(tokens)
     tokens = tokens if jnp.issubdtype(tokens.dtype, jnp.floating) else tokens.astype(jnp.float32)
@@ -356,19 +364,5 @@ def _read_ids(tokens: Any, spec: AbstractSpec) -> Any:
 
 
 def absent_tokens(tokens: Tokens) -> Bool[AnyArray, " length"]:
-    """Which tokens are absent: all NaN."""
+    """Return which tokens are absent: all NaN."""
     return jnp.all(jnp.isnan(tokens), axis=-1)
-
-
-def with_zeros(array: AnyArray, *, axis: int, place: int) -> AnyArray:
-    """The array with zeros at one place of an axis; NumPy stays NumPy."""
-    xp = array.__array_namespace__()
-    chosen = (xp.arange(array.shape[axis]) == place).reshape([-1 if i == axis else 1 for i in range(array.ndim)])
-    return xp.where(chosen, xp.zeros_like(array), array)
-
-
-def looked_up(
-    table: Float[AnyArray, "numbers ids"], tokens: Float[AnyArray, "length 1"]
-) -> Float[AnyArray, "length numbers"]:
-    """The column of the table for every id: the product of the table with tokens of one 1 and zeros."""
-    return jnp.asarray(table).T[tokens[:, 0].astype(jnp.int32)]

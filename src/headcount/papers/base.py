@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..tasks import AbstractTask
 
 Pieces = dict[str, Any]
-"""What a closed-form study computed, by the name of the piece, as JSON."""
+"""Results of a closed-form study by the name of the piece, as JSON."""
 
 
 class Scale(enum.StrEnum):
@@ -39,7 +39,7 @@ class Scale(enum.StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effort:
+class StudyEffort:
     """How much of a study is done at a scale. `axes` has the values along axes that only this study has."""
 
     lengths: tuple[int, ...]
@@ -59,6 +59,11 @@ class Effort:
         return axes | {"length": self.lengths, "seed": range(self.seeds)}
 
 
+def effort_over(lengths: tuple[int, ...], seeds: int, steps: int, **axes: tuple[Any, ...]) -> StudyEffort:
+    """Return an effort with these values along the axes that only its study has."""
+    return StudyEffort(lengths=lengths, seeds=seeds, steps=steps, axes=axes)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """Models swept at once, one per combination of the values along `axes`; `at` are coordinates that they share."""
@@ -71,7 +76,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Results:
+class StudyResults:
     """The records of a study's experiment, of which at least one has finished."""
 
     experiment: Experiment
@@ -83,8 +88,10 @@ class Results:
         return error_table(self.experiment, self.records, metric=metric)
 
 
-def no_changes(experiment: Experiment, effort: Effort) -> list[str]:
-    return []
+def parts_along(table: ErrorTable, axis: str) -> dict[Any, ErrorTable]:
+    """Split a table by the values of an axis; values of which no model has finished are left out."""
+    parts = {value: table.select(**{axis: value}).trimmed() for value in table.values(axis)}
+    return {value: part for value, part in parts.items() if part.errors.size}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,15 +99,15 @@ class Study:
     """A table or figure whose models are trained.
 
     Args:
-        name: What one types.
-        title: What the paper calls it.
+        name: Its name on the command line.
+        title: Its name in the paper.
         asks: The question it answers.
         efforts: How much is done at each scale.
         report: The fields of its document, from its results: headline, claims, grids, charts.
-        parts: What is trained, from an effort.
-        notes: What is ours and not the paper's.
+        parts: The models to train, from an effort.
+        notes: Our own choices, which the paper does not name.
         published_claims: Its rules applied to the numbers that the paper prints; none where it prints none.
-        changes: What an experiment has in place of the scale's own, in words: it was asked for by an option.
+        changes: Describes the settings of an experiment that options changed from the scale's own.
         reads: The study whose experiment this one reads, where it trains no models of its own.
         options: Fields of the effort that options of the command line change.
     """
@@ -109,11 +116,11 @@ class Study:
     title: str
     asks: str
     efforts: Mapping[Scale, Any]
-    report: Callable[[Results], dict[str, Any]]
+    report: Callable[[StudyResults], dict[str, Any]]
     parts: Callable[[Any], Iterable[Part]] = lambda effort: ()
     notes: tuple[str, ...] = ()
     published_claims: Callable[[], tuple[ClaimResult, ...]] = tuple
-    changes: Callable[[Experiment, Any], list[str]] = no_changes
+    changes: Callable[[Experiment, Any], list[str]] = lambda experiment, effort: []
     reads: "Study | None" = None
     options: tuple[str, ...] = ()
 
@@ -149,12 +156,12 @@ class Study:
         )
 
     def swept(self, effort: Any) -> Iterable[Part]:
-        """What is trained, from an effort."""
+        """The models to train, from an effort."""
         return self.parts(effort)
 
     def document(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Document:
         """Its part of a report, from the records of its experiment, of which at least one has finished."""
-        fields = self.report(Results(experiment, list(records), scale, self.efforts[scale]))
+        fields = self.report(StudyResults(experiment, list(records), scale, self.efforts[scale]))
         changes = self.changes(experiment, self.efforts[scale])
         said = [f"Changed from the {scale} scale, which is described below: {', '.join(changes)}."] if changes else []
         notes = (*said, *fields.pop("notes", ()), *self.choices(scale))
@@ -162,16 +169,16 @@ class Study:
         return study_document(name=self.name, title=title, question=self.asks, notes=notes, **fields)
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
-        """What is less than at paper scale, and what is ours and not the paper's."""
+        """Notes: the differences from paper scale, and our own choices."""
         return (*scale_note(self.efforts, scale), *self.notes)
 
     def pictures(self, folder: Path) -> tuple[Picture, ...]:
-        """What was drawn of its data in a results folder."""
+        """The pictures of its data in a results folder."""
         return ()
 
 
 def scale_note(efforts: Mapping[Scale, Any], scale: Scale) -> tuple[str, ...]:
-    """What a scale has less of than paper scale, from the fields of both; none at paper scale."""
+    """The fields in which a scale differs from paper scale, as a note; none at paper scale."""
     if scale is Scale.PAPER:
         return ()
     here, paper = (_fields(asdict(efforts[each])) for each in (scale, Scale.PAPER))
@@ -207,7 +214,7 @@ class ClosedFormStudy(ABC):
 
     @abstractmethod
     def pieces(self, scale: Scale) -> dict[str, Callable[[], Any]]:
-        """What is to be computed, by name; each gives JSON."""
+        """The computations by name; each gives JSON."""
 
     @abstractmethod
     def expected_seconds(self, scale: Scale) -> float:

@@ -1,4 +1,4 @@
-"""What a results folder holds of the papers: experiments of studies, and files of closed forms."""
+"""Read the papers' part of a results folder: experiments of studies, and files of closed forms."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ def study_documents(stored: StoredExperiment) -> list[Document]:
 
 
 def computed_documents(root: Path) -> list[Document]:
-    """What closed-form studies have left in a folder."""
+    """The documents of closed-form studies in a folder."""
     if not any(any(root.glob(f"*-{scale}.json")) for scale in Scale):
         return []
     from .registry import CLOSED_FORM

@@ -1,12 +1,15 @@
-"""What the papers add to headcount: their verbs, and readers of studies and of closed forms."""
+"""The papers' plugin: their verbs, and readers of studies and of closed forms."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .._options import Option
 from ..registry import Plugin, StoredExperiment, StudyReader, Verb
 
 if TYPE_CHECKING:
     from ..report.document import Document
+    from ..tasks import AbstractTask
 
 VERBS: dict[str, Verb] = {
     "reproduce": Verb(
@@ -19,6 +22,11 @@ VERBS: dict[str, Verb] = {
             ("headcount reproduce rank-figure1 --scale paper --layers 3 --seeds 1", "a part; others are added to it"),
         ),
     ),
+}
+PASSAGE_OPTIONS = {
+    "embeddings": Option("Folder of the BERT model that passages are read with.", kind=Path),
+    "layout": Option("Passages: candidates (as tokens) or pairs."),
+    "split": Option("Which queries of a folder: train, dev."),
 }
 
 
@@ -35,6 +43,7 @@ class PapersPlugin(Plugin):
     """Published tables and figures."""
 
     verbs = VERBS
+    data_options = PASSAGE_OPTIONS
 
     def reader(self, study: str) -> StudyReader:
         return PaperReader()
@@ -43,6 +52,20 @@ class PapersPlugin(Plugin):
         from .folder import computed_documents
 
         return computed_documents(folder)
+
+    def task_at(
+        self, path: Path, options: dict[str, Any], *, cache: Path | None, planned: bool
+    ) -> "AbstractTask | None":
+        from .tasks.find import task_at
+
+        return task_at(path, options, cache=cache, planned=planned)
+
+    def task_of_spec(self, spec: Mapping[str, Any]) -> "AbstractTask | None":
+        if spec["task"] != "random-labels":
+            return None
+        from .tasks.random_labels import RandomLabels
+
+        return RandomLabels(**{option: value for option, value in spec.items() if option != "task"})
 
 
 PLUGIN = PapersPlugin()

@@ -2,6 +2,7 @@
 
 import csv
 import functools
+from collections.abc import Sequence
 from importlib.resources import files
 
 import numpy as np
@@ -10,43 +11,36 @@ from ..answer import NMSE, ErrorTable, Metric
 
 FIRST_PAPER = "arXiv 2510.06662"
 SECOND_PAPER = "arXiv 2407.16153"
+TABLE_AXES = ("heads", "length")
 PLOT_AXES = ("rank", "layers", "multiplier", "dim", "length")
+Rows = list[dict[str, str]]
 
 
 @functools.cache
 def published_table(table: str, *, statistic: str) -> ErrorTable:
     """Errors of a table of the first paper, over heads and length, by its name in the file, such as table2."""
-    values, deviation = _first_paper(table)
-    axes = {axis: tuple(sorted({place[i] for place in values})) for i, axis in enumerate(("heads", "length"))}
-    return ErrorTable(
-        axes=axes,
-        errors=_filled(axes, values),
-        deviation=_filled(axes, deviation),
-        source=_source(table),
-        statistic=statistic,
-    )
+    rows = _rows("paper_tables.csv", "table", table)
+    axes, errors = _filled(rows, TABLE_AXES, "value")
+    _, deviation = _filled(rows, TABLE_AXES, "std")
+    return ErrorTable(axes=axes, errors=errors, deviation=deviation, source=_source(table), statistic=statistic)
 
 
 @functools.cache
 def published_accuracies(table: str, metric: Metric) -> ErrorTable:
     """A table of mean accuracies, in per cent or as shares, as shares of wrong answers."""
-    values, _ = _first_paper(table)
-    unit = 100 if max(values.values()) > 1 else 1
-    axes = {axis: tuple(sorted({place[i] for place in values})) for i, axis in enumerate(("heads", "length"))}
-    errors = 1 - _filled(axes, values) / unit
-    return ErrorTable(axes=axes, errors=errors, metric=metric, source=_source(table), statistic="mean")
+    axes, right = _filled(_rows("paper_tables.csv", "table", table), TABLE_AXES, "value")
+    unit = 100 if np.nanmax(right) > 1 else 1
+    return ErrorTable(axes=axes, errors=1 - right / unit, metric=metric, source=_source(table), statistic="mean")
 
 
 @functools.cache
 def published_points(figure: str) -> ErrorTable | None:
     """Points that were read off a plot of the second paper, all without positions; None where there are none."""
-    rows = [row for row in _rows("rank_figures.csv") if row["figure"] == figure]
+    rows = _rows("rank_figures.csv", "figure", figure)
     if not rows:
         return None
-    values = {tuple(int(row[axis]) for axis in PLOT_AXES): float(row["value"]) for row in rows}
-    axes = {axis: tuple(sorted({place[i] for place in values})) for i, axis in enumerate(PLOT_AXES)}
-    errors = _filled(axes, values)[..., None]
-    return ErrorTable(axes=axes | {"positions": ("none",)}, errors=errors, metric=NMSE, source=SECOND_PAPER)
+    axes, errors = _filled(rows, PLOT_AXES, "value")
+    return ErrorTable(axes=axes | {"positions": ("none",)}, errors=errors[..., None], metric=NMSE, source=SECOND_PAPER)
 
 
 def one_seed(published: ErrorTable) -> ErrorTable:
@@ -54,25 +48,20 @@ def one_seed(published: ErrorTable) -> ErrorTable:
     return published.with_axes("seed")
 
 
-def _first_paper(table: str) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
-    """Values and standard deviations of a table by heads and length."""
-    rows = [row for row in _rows("paper_tables.csv") if row["table"] == table]
-    values = {(int(row["heads"]), int(row["length"])): float(row["value"]) for row in rows}
-    printed = {(int(row["heads"]), int(row["length"])): float(row["std"]) for row in rows if row["std"]}
-    return values, printed
+def _filled(rows: Rows, names: Sequence[str], column: str) -> tuple[dict[str, tuple[int, ...]], np.ndarray]:
+    """The axes of rows, and the numbers of a column in their places, NaN where there is none."""
+    axes = {name: tuple(sorted({int(row[name]) for row in rows})) for name in names}
+    array = np.full([len(values) for values in axes.values()], np.nan)
+    for row in rows:
+        place = tuple(values.index(int(row[name])) for name, values in axes.items())
+        array[place] = float(row[column] or "nan")
+    return axes, array
 
 
-def _filled(axes: dict[str, tuple[int, ...]], values: dict[tuple[int, ...], float]) -> np.ndarray:
-    """The values in their places, NaN elsewhere."""
-    array = np.full([len(along) for along in axes.values()], np.nan)
-    for place, value in values.items():
-        array[tuple(along.index(at) for along, at in zip(axes.values(), place, strict=True))] = value
-    return array
-
-
-def _rows(name: str) -> list[dict[str, str]]:
-    lines = (files("headcount.papers") / "data" / name).read_text().splitlines()
-    return list(csv.DictReader(lines))
+def _rows(file: str, column: str, name: str) -> Rows:
+    """The rows of one table or figure in a file."""
+    lines = (files("headcount.papers") / "data" / file).read_text().splitlines()
+    return [row for row in csv.DictReader(lines) if row[column] == name]
 
 
 def _source(table: str) -> str:

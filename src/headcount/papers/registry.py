@@ -1,41 +1,46 @@
 """Every study by the name one types. Importing this needs no JAX."""
 
+import importlib
+import pkgutil
+
 from ..answer.claim import ClaimResult
 from ..errors import did_you_mean, require
 from .base import ClosedFormStudy, Study
-from .beyond import alphabet, architectures, depth, norm, shared_keys, sparse
-from .head_count import converged, draws, tables, width
-from .others import memorise
-from .rank import figures, norms, random_features
-from .real_data import cifar, cifar_places, marco, marco_epochs, marco_queries
 from .real_data.base import RealDataStudy
 
-HEAD_COUNT: tuple[Study, ...] = (
-    tables.TABLE2,
-    tables.TABLE3,
-    tables.TABLE4,
-    tables.TABLE5,
-    width.FIGURE1B,
-    tables.FIGURE2E,
-    tables.FIGURE3,
-    width.FIGURE4,
+ROOMS = ("head_count", "rank", "beyond", "others", "real_data")
+"""The folders whose files make studies."""
+ORDER = (
+    *("table2", "table3", "table4", "table5", "figure1b", "figure2e", "figure3", "figure4"),
+    *("table2-draws", "converged"),
+    *("rank-figure1", "rank-figure-n", "rank-figure-d", "rank-positions", "rank-in-context", "rank-norms"),
+    *("depth", "shared-keys", "sparse", "architectures", "norm", "alphabet"),
+    "memorise",
 )
-CHOICES = (draws.STUDY, converged.STUDY)
-"""Studies of what a published table owes to choices that the paper does not name: the draws, and the training."""
-RANK = (figures.FIGURE1, figures.FIGURE_N, figures.FIGURE_D, figures.POSITIONS, figures.IN_CONTEXT, norms.STUDY)
-BEYOND = (depth.STUDY, shared_keys.STUDY, sparse.STUDY, architectures.STUDY, norm.STUDY, alphabet.STUDY)
-"""Studies of questions that neither paper answers; nothing is published to compare them with."""
-OTHERS = (memorise.STUDY,)
-"""Studies of what other papers say of heads."""
-STUDIES: dict[str, Study] = {each.name: each for each in (*HEAD_COUNT, *CHOICES, *RANK, *BEYOND, *OTHERS)}
-CLOSED_FORM: dict[str, ClosedFormStudy] = {random_features.STUDY.name: random_features.STUDY}
-"""Studies that train nothing."""
-REAL_DATA: dict[str, RealDataStudy] = {
-    each.name: each for each in (cifar.STUDY, cifar_places.STUDY, marco.STUDY, marco_epochs.STUDY, marco_queries.STUDY)
-}
-"""Studies of real data, which must be given."""
+"""The order in which studies are listed; others follow."""
 ALIASES = {"figure1a": "table2", "variants": "converged"}
 """Figure 1a draws what Table 2 prints; variants is what `converged` was called in the folders of its first run."""
+
+
+def _studies() -> dict[str, Study | ClosedFormStudy]:
+    """Every study that a file of the rooms makes, by its name."""
+    found: dict[str, Study | ClosedFormStudy] = {}
+    for room in ROOMS:
+        package = importlib.import_module(f".{room}", __package__)
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            for made in vars(importlib.import_module(module.name)).values():
+                if isinstance(made, Study | ClosedFormStudy):
+                    found[made.name] = made
+    return {name: found[name] for name in dict.fromkeys((*ORDER, *found))}
+
+
+_ALL = _studies()
+REAL_DATA = {name: each for name, each in _ALL.items() if isinstance(each, RealDataStudy)}
+"""Studies of real data, which must be given."""
+CLOSED_FORM = {name: each for name, each in _ALL.items() if isinstance(each, ClosedFormStudy)}
+"""Studies that train nothing."""
+STUDIES = {name: each for name, each in _ALL.items() if isinstance(each, Study) and name not in REAL_DATA}
+"""All others."""
 
 
 def study(name: str) -> Study | ClosedFormStudy:
@@ -50,14 +55,13 @@ def study(name: str) -> Study | ClosedFormStudy:
 
 
 def published_claims() -> dict[str, tuple[ClaimResult, ...]]:
-    """What the rules of every study say of the numbers that the papers print or plot, by the study's name.
+    """The verdicts of every study's rules on the numbers that the papers print or plot, by the study's name.
 
     Example:
         >>> [claim.verdict.value for claim in published_claims()["table4"]]
         ['undecided', 'differs', 'holds', 'holds']
     """
-    known: dict[str, Study | ClosedFormStudy] = STUDIES | CLOSED_FORM | REAL_DATA
-    judged = {name: each.published_claims() for name, each in known.items()}
+    judged = {name: each.published_claims() for name, each in (STUDIES | CLOSED_FORM | REAL_DATA).items()}
     return {name: claims for name, claims in judged.items() if claims}
 
 

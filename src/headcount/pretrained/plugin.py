@@ -1,4 +1,4 @@
-"""What trained models add to headcount: their verbs, the reader of inspections, the check of a written model."""
+"""Trained models as a plugin: their verbs, the reader of inspections, the check of a written model."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from ..report.document import Document
 
 STUDY = "inspect"
-"""What the experiment of an inspection has for a study."""
+"""The study of every experiment that is an inspection."""
 RECORD = "headcount.json"
-"""The file beside the weights of a written model that says what was done and measured."""
+"""The file next to the weights of a written model that says what was done and measured."""
 
 VERBS: dict[str, Verb] = {
     "inspect": Verb(

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..answer import Answer, answer, error_table
 from ..answer.signals import SOLVED, has_learned
-from ..models.base import Elimination
+from ..models.base import HeadElimination
 from ..store import Cell, Outcome, Record
 from .question import Question
 
@@ -26,12 +26,12 @@ class Results:
     `at_rest`: no draw of the data was left, after the last of its rounds, with something to train.
     """
 
-    def __init__(self, question: Question, eliminate: Callable[[Cell], Elimination]):
+    def __init__(self, question: Question, eliminate: Callable[[Cell], HeadElimination]):
         self.question = question
         self.records: dict[str, Record] = {}
         self.at_rest = True
         self._eliminate = eliminate
-        self._eliminations: dict[str, Elimination] = {}
+        self._eliminations: dict[str, HeadElimination] = {}
 
     def add(self, records: Iterable[Record]) -> None:
         self.records |= {record.cell.key: record for record in records}
@@ -131,7 +131,7 @@ class Results:
         """How many heads the task looks like it needs, from the best model of a head count, per length it learned."""
         return [heads_of(self.elimination(cell)) for cell in self.best(heads, draw, 1) if self._learned(cell)]
 
-    def elimination(self, cell: Cell) -> Elimination:
+    def elimination(self, cell: Cell) -> HeadElimination:
         """The order in which a trained cell's heads are least missed."""
         if cell.key not in self._eliminations:
             self._eliminations[cell.key] = self._eliminate(cell)
@@ -149,7 +149,7 @@ class Results:
         ]
 
 
-def heads_of(elimination: Elimination) -> int:
+def heads_of(elimination: HeadElimination) -> int:
     """How many heads a task looks like it needs, from the elimination of the heads of a model with more than enough.
 
     As long as heads repeat each other the answers hardly change; when D are left, the next removal changes them by what

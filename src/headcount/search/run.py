@@ -16,7 +16,7 @@ from ..engine.trainer import Glimpse
 from ..errors import BudgetError
 from ..events import Early, Event, Events, quiet
 from ..models import from_arrays
-from ..models.base import Elimination
+from ..models.base import HeadElimination
 from ..store import Cell, Outcome, Record, Store
 from .levels import EFFORTS, Effort
 from .question import Question
@@ -171,7 +171,7 @@ def _budget(minutes: float | None, stop: threading.Event) -> Iterator[threading.
         timer.cancel()
 
 
-def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> Elimination:
+def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> HeadElimination:
     """The order in which the heads of a trained cell are least missed, over some training examples."""
     spec = spec_of(cell)
     prepared = examples.of(question.task, cell.length, spec, cell.train)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..report.chart import COLOURS, MAX_DRAWN, MIN_DRAWN
-from ..store.live import Curve
+from ..store.live import LiveCurve
 
 WIDTH, HEIGHT = 460.0, 230.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 24.0, 8.0, 38.0
@@ -26,7 +26,7 @@ class Drawn:
     bottom: float = HEIGHT - BOTTOM
 
 
-def drawn_curves(curves: Iterable[Curve]) -> Drawn | None:
+def drawn_curves(curves: Iterable[LiveCurve]) -> Drawn | None:
     """Validation error (on a logarithmic axis) against steps, a colour per head count; None where there is none yet."""
     known = [
         (curve, points)
@@ -61,7 +61,7 @@ def drawn_curves(curves: Iterable[Curve]) -> Drawn | None:
     )
 
 
-def _words(curve: Curve, points: list[tuple[int, float]]) -> str:
+def _words(curve: LiveCurve, points: list[tuple[int, float]]) -> str:
     step, error = points[-1]
     return f"{curve.heads} heads, {curve.length} tokens, seed {curve.seed}, {curve.start}: {error:.2g} at step {step}"
 

@@ -20,9 +20,9 @@ WAIT_SECONDS = 60
 """Waited for another process that has the file locked."""
 CACHE_KIB = 64 << 10
 RESTORE = "Restore the folder from a copy, or choose another."
-"""What to do about stored results that are damaged."""
+"""Advice for damaged results."""
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError, struct.error)
-"""What reading a row raises that is not what was stored."""
+"""Errors that reading a damaged row may raise."""
 
 TABLES = {
     "texts": "CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
@@ -121,7 +121,7 @@ def open_unchecked(path: Path, *, writing: bool = False) -> sqlite3.Connection:
 def holds_tables(path: Path) -> bool:
     """Whether there is a file with anything in it: a run killed at its very start leaves none, or an empty one.
 
-    A file that cannot be read counts as one, so that whoever opens it gets the reason.
+    A file that cannot be read counts as one, so that opening it says the reason.
     """
     if not path.exists():
         return False

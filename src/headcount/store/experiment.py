@@ -45,7 +45,7 @@ class Experiment:
 
     @property
     def identity(self) -> str:
-        """What makes two experiments one: everything but their name and the values tried along the axes."""
+        """Hash of everything but the name and the values tried along the axes: equal for one experiment."""
         content = [self.question, self.task, self.axes, self.settings, self.study, self.scale]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
@@ -64,7 +64,7 @@ class Experiment:
         return self.axes.index(axis)
 
     def own(self, records: Iterable[Record]) -> list[Record]:
-        """Those of the records that are this experiment's cells, in the order in which they come."""
+        """Keep the records of this experiment's cells, in their order."""
         return [record for record in records if record.cell.key in self.places]
 
     def part(self, **kept: Iterable[Value]) -> "Experiment":

@@ -22,7 +22,7 @@ SKIPPED = ("weights", "collisions", "node_modules", "__pycache__")
 
 @dataclass(frozen=True, kw_only=True)
 class FolderStatus:
-    """What a results folder holds. `problem` says why it cannot be read; empty where it can.
+    """State of a results folder. `problem` says why it cannot be read; empty where it can.
 
     `state` is that of `run_state`; `changed` is when its results last changed.
     """
@@ -52,7 +52,7 @@ def results_below(parent: Path, depth: int = MAX_DEPTH) -> list[Path]:
 
 
 def folder_status(folder: Path) -> FolderStatus:
-    """How far a results folder is; a folder that cannot be read has a `problem`."""
+    """Read the status of a results folder; one that cannot be read has a `problem`."""
     experiments, problem = (), ""
     try:
         with Store.open_for_reading(folder) as store:
@@ -69,7 +69,7 @@ def folder_status(folder: Path) -> FolderStatus:
 
 
 def run_state(folder: Path, live: Live | None) -> State | None:
-    """Whether a run goes on in a folder: by `live.json`, then by the lock. None where there is neither.
+    """Return whether a run writes a folder: by `live.json`, then by the lock. None where there is neither.
 
     Args:
         folder: The results folder.

@@ -1,4 +1,4 @@
-"""What a running process says of itself: `DIR/live.json`, for the live page and for whoever asks whether a run goes on.
+"""State of a running process: `DIR/live.json`, for the live page and for verbs that ask whether a run is alive.
 
 The file is replaced as a whole, at most twice per second, and at least every few seconds (the beat), so that a reader
 can tell a run that is silent from one that is gone. It never decides a number, and failing to write it never disturbs a
@@ -39,7 +39,7 @@ State = Literal["running", "silent", "killed", "ended", "in use"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
+class LiveCurve:
     """The validation error of a model in training, of which it has `steps`: pairs of step and error."""
 
     heads: int
@@ -52,9 +52,9 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Live:
-    """How a run goes. Times are seconds since 1970; `steps` and `programs` are pairs: done and expected.
+    """State of a run. Times are seconds since 1970; `steps` and `programs` are pairs: done and expected.
 
-    `ended` is empty while the run goes on, then what ended it: "settled", "rounds" (something is still missing at the
+    `ended` is empty while it runs, then what ended it: "settled", "rounds" (something is still missing at the
     answer), "budget", "stopped" or "failed". `early` is the early estimate: heads, length and step.
     """
 
@@ -69,11 +69,11 @@ class Live:
     steps: tuple[int, int] = (0, 0)
     seconds_left: float | None = None
     early: dict[str, int] | None = None
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[LiveCurve, ...] = ()
     ended: str = ""
 
     def state(self, now: float | None = None) -> State:
-        """Whether the process goes on: by its pid on the same host, and by the age of its last beat."""
+        """Return whether the process is alive: by its pid on the same host, and by the age of its last beat."""
         if self.ended:
             return "ended"
         here = self.host == socket.gethostname()
@@ -83,7 +83,7 @@ class Live:
 
 
 def read_live(root: Path | str) -> Live | None:
-    """What the last run in a folder said of itself; None where there is nothing, or nothing that can be understood."""
+    """Read the state of the last run in a folder; None where there is none, or none that can be understood."""
     try:
         return _parsed(json.loads(read_regular(Path(root) / LIVE_FILE)))
     except (OSError, *UNREADABLE):
@@ -91,8 +91,8 @@ def read_live(root: Path | str) -> Live | None:
 
 
 def how_it_ended(live: Live) -> str:
-    """How a run that is no longer running ended, in a sentence; empty while it runs or where nothing is to be said."""
-    again = f"; to go on run: {live.command}" if live.command else "; to go on run the same Python code"
+    """Say in a sentence how a run ended; "" while it runs, or where there is nothing to say."""
+    again = f"; to continue, run: {live.command}" if live.command else "; to continue, run the same Python code"
     at = clock(live.beat)
     match live.state():
         case "killed":
@@ -141,13 +141,13 @@ def _parsed(content: Any) -> Live | None:
     return Live(**content)
 
 
-def _curve(*, heads: Any, length: Any, seed: Any, steps: Any, start: Any, points: Any) -> Curve:
+def _curve(*, heads: Any, length: Any, seed: Any, steps: Any, start: Any, points: Any) -> LiveCurve:
     """A curve; an error that was not finite is null in the file."""
     heads, length, seed, steps = map(int, (heads, length, seed, steps))
     if steps < 1:
         raise ValueError("a curve of no steps")
     pairs = tuple((int(step), math.nan if error is None else float(error)) for step, error in points)
-    return Curve(heads=heads, length=length, seed=seed, steps=steps, start=str(start), points=pairs)
+    return LiveCurve(heads=heads, length=length, seed=seed, steps=steps, start=str(start), points=pairs)
 
 
 def _pair(done: Any, expected: Any) -> tuple[int, int]:
@@ -157,15 +157,15 @@ def _pair(done: Any, expected: Any) -> tuple[int, int]:
 class LiveWriter:
     """Writes `live.json` while a `with` block runs. Call it with the events of the run, from any thread.
 
-    A call only notes; a thread of its own writes. Set `ended` to say what ended the run where that is neither an
-    exception nor "settled".
+    A call only notes the event; a separate thread writes. Set `ended` to say what ended the run where that is neither
+    an exception nor "settled".
     """
 
     def __init__(self, root: Path | str, command: str = ""):
         now = time.time()
         self.root, self.ended = Path(root), "settled"
         self._live = Live(pid=os.getpid(), host=socket.gethostname(), command=command, started=now, beat=now)
-        self._curves: dict[str, Curve] = {}
+        self._curves: dict[str, LiveCurve] = {}
         self._finished: set[str] = set()
         self._first: tuple[float, int] | None = None
         self._lock, self._writing = threading.Lock(), threading.Lock()
@@ -250,8 +250,8 @@ class LiveWriter:
             )
 
 
-def _empty_curve(cell: Cell) -> Curve:
-    return Curve(
+def _empty_curve(cell: Cell) -> LiveCurve:
+    return LiveCurve(
         heads=int(cell.model.get("heads", 0)),
         length=cell.length,
         seed=cell.seed,

@@ -12,7 +12,7 @@ from .experiment import Experiment
 
 Rows = list[tuple]
 OF_ONE_CELL = ("seconds", "finished")
-"""What of a provenance differs from cell to cell; the rest, such as versions, is the origin of many."""
+"""Entries of a provenance that differ from cell to cell; the rest, such as versions, is the shared origin."""
 CELL_COLUMNS = ("key", "task", "model", "train", "length", "seed", "parent", "removed", "probe")
 RESULT_COLUMNS = ("outcome", "origin", "pack", "names", "metrics", "provenance", "message", "curve")
 INSERT = (
@@ -142,7 +142,7 @@ def _order(record: Record) -> tuple[str, int, float, float, int, str]:
 
 
 def backend_of(provenance: Mapping[str, Any]) -> str:
-    """What computed a model, such as "fused 0.1.0, AVX-512"; records that do not say it are of plain JAX."""
+    """Return the back end of a model, such as "fused 0.1.0, AVX-512"; plain JAX where the record names none."""
     return provenance.get("backend", "reference")
 
 

@@ -61,7 +61,7 @@ SETTLED = "SELECT key FROM cells WHERE outcome != 'failed'"
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far an experiment is, and the commands that asked for it, each with the time it first began.
+    """Progress of an experiment, and the commands that asked for it, each with the time it first began.
 
     `study` is the experiment's, `facts` are the names of its facts.
     """
@@ -231,7 +231,7 @@ class Store:
                 (name, json.dumps(value, sort_keys=True), experiment),
             ).rowcount
         if changed != 1:
-            raise StoreError(f"{self.root} holds no experiment {experiment}, of which {name} could be a fact.")
+            raise StoreError(f"{self.root} holds no experiment {experiment} to store {name} for.")
 
     def get(self, experiment: str, name: str, default: Any = None) -> Any:
         """A named fact of an experiment; `default` where there is none."""
@@ -266,7 +266,7 @@ class Store:
             return experiments_of(rows, places)
 
     def progress(self) -> list[Progress]:
-        """How far each experiment is, the oldest first; no cell is read for it."""
+        """Return the progress of each experiment, the oldest first; no cell is read for it."""
         experiments, places, done, runs, facts = self._rows(
             "SELECT id, name, task, study FROM experiments ORDER BY id",
             "SELECT experiment, count(*) FROM places GROUP BY experiment",
@@ -289,12 +289,12 @@ class Store:
         ]
 
     def outcomes(self) -> dict[str, int]:
-        """How many cells ended in which way."""
+        """Count the cells by outcome."""
         (rows,) = self._rows("SELECT outcome, count(*) FROM cells GROUP BY outcome")
         return {outcome.value: dict(rows).get(outcome.value, 0) for outcome in Outcome}
 
     def backends(self) -> dict[str, int]:
-        """How many settled cells each back end computed, by its name."""
+        """Count the settled cells by back end."""
         (rows,) = self._rows(
             "SELECT t.text, c.models FROM texts t JOIN (SELECT origin, outcome, count(*) AS models FROM cells "
             "GROUP BY outcome, origin) c ON t.id = c.origin WHERE c.outcome != 'failed'"
@@ -306,7 +306,7 @@ class Store:
         return dict(sorted(counts.items()))
 
     def weights_path(self, key: str) -> Path:
-        """The pack that has the weights of a cell. By a connection of its own: trainers ask from their threads, and
+        """Return the pack with the weights of a cell. Opens another connection: trainers ask from their threads, and
         after the folder was closed."""
         with readable(self._file), contextlib.closing(open_unchecked(self._file)) as connection:
             row = connection.execute(
@@ -344,7 +344,7 @@ class Store:
         self._written = {path: self._look(path) for path in paths if path is not None}
 
     def _require_files(self) -> None:
-        """Refuse to go on where a file was deleted, replaced or cut: what is stored then could not be found."""
+        """Raise `StoreError` where a file was deleted, replaced or cut: what is stored then could not be found."""
         for path, (device, number, size) in self._written.items():
             now = self._look(path)
             if now[:2] != (device, number) or now[2] < size:

@@ -23,12 +23,9 @@ from .presets import (
     sum_of_maxima,
     value_at_maximum,
 )
-from .random_labels import RandomLabels
-from .ranking import LAYOUTS, Layout, Ranking, ranking
 from .retrieval import Retrieval
 
 __all__ = [
-    "LAYOUTS",
     "PRESETS",
     "AbstractObjective",
     "AbstractTask",
@@ -44,10 +41,7 @@ __all__ = [
     "ImageTask",
     "InContextRegression",
     "LabelledTask",
-    "Layout",
     "NearestNeighbour",
-    "RandomLabels",
-    "Ranking",
     "Regression",
     "Retrieval",
     "Split",
@@ -63,7 +57,6 @@ __all__ = [
     "preset",
     "preset_options",
     "quadratic_basins",
-    "ranking",
     "require_on_sphere",
     "sum_of_maxima",
     "value_at_maximum",

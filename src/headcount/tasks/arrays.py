@@ -10,27 +10,25 @@ Tokens are counted that are there: a shortened sequence has always one. Where th
 "leading" keeps the first of the others.
 """
 
-import copy
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from .._choices import ANSWERED_AT, AnsweredAt, require_choice
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from ..errors import require, require_count
 from ..keys import named_key
-from .array_places import ShorterRule, ending_together, kept_places
-from .array_targets import Label, Targets, read_targets
-from .array_values import Sequences, read_sequences
+from .array_inputs import Label, Sequences, Targets, read_sequences, read_targets
 from .base import Examples, GeneratedTask, Split, check_examples, fingerprint
+from .labelled import MIN_EXAMPLES, MIN_VALIDATION
 from .objective import AbstractObjective, Classification, Regression
 
-MIN_EXAMPLES = 100
-MIN_VALIDATION = 20
+ShorterRule = Literal["given", "leading", "trailing"]
+"""Which tokens are kept of a shorter sequence; "given": there is none."""
 
 
 class ArrayTask(GeneratedTask):
@@ -145,7 +143,7 @@ class ArrayTask(GeneratedTask):
             needed=f"between {MIN_VALIDATION} and half of the {count} examples",
         )
         asks = at == "query"
-        tokens = ending_together(sequences.tokens) if asks and sequences.padded else sequences.tokens
+        tokens = _ending_together(sequences.tokens) if asks and sequences.padded else sequences.tokens
         self.x, self.y, self.classes = tokens, targets.values, targets.classes  # pyright: ignore[reportAttributeAccessIssue]
         self.name, self.shorter, self._answered_at = name, shorter, at
         self._padded, self._vocabulary = sequences.padded, sequences.vocabulary
@@ -212,11 +210,11 @@ class ArrayTask(GeneratedTask):
         return self.held_out is None
 
     def sample(self, key: Key) -> Tokens:
-        """A stored sequence, drawn at random."""
+        """Draw one of the stored sequences."""
         return jnp.asarray(self._shortened()[0])[jr.randint(key, (), 0, len(self.x))]
 
     def target(self, tokens: Tokens) -> Target | TokenTargets | Int[AnyArray, ""]:
-        """The stored target of the stored sequence nearest to `tokens`; exact for sequences of the data.
+        """Return the stored target of the stored sequence nearest to `tokens`; exact for sequences of the data.
 
         A label is given by its place in `classes`.
         """
@@ -227,9 +225,7 @@ class ArrayTask(GeneratedTask):
         return y[jnp.argmin(jnp.sum(squares, axis=(1, 2)))]
 
     def at(self, length: int) -> "ArrayTask":
-        other = copy.copy(self)  # the data were checked at every length
-        object.__setattr__(other, "length", self._length(length, self.x.shape[1]))
-        return other
+        return self._with_length(self._length(length, self.x.shape[1]))  # the data were checked at every length
 
     def _length(self, asked: int | None, stored: int) -> int:
         if asked is None or asked == stored:
@@ -262,7 +258,7 @@ class ArrayTask(GeneratedTask):
         return content | ({"vocabulary": self.vocabulary} if self.vocabulary else {})
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        """The stored examples, split by `seed`."""
+        """Return the stored examples, split by `seed`."""
         if self.held_out is None:
             order = np.asarray(jr.permutation(named_key(seed, "validation split"), len(self.x)))
             held_out = round(self.validation_fraction * len(self.x))
@@ -273,20 +269,14 @@ class ArrayTask(GeneratedTask):
         return Split(Examples(x[train], y[train]), Examples(x[validation], y[validation]))
 
     def _shortened(self) -> tuple[Float[AnyArray, "examples length dim"], AnyArray]:
-        """Tokens and targets at this task's length."""
-        x, y, stored, asks = self.x, self.y, self.x.shape[1], self.answered_at == "query"
-        if self.length == stored:
+        """Return tokens and targets at this task's length."""
+        x, y, asks = self.x, self.y, self.answered_at == "query"
+        if self.length == x.shape[1]:
             return x, y
-        if self.padded:
-            xp = x.__array_namespace__()
-            places = kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)
-            kept = xp.take_along_axis(x, xp.maximum(places, 0)[..., None], axis=1)
-            return xp.where(places[..., None] < 0, xp.nan, kept), y
-        if self.shorter == "trailing":
-            kept = slice(stored - self.length, stored)
-        else:
-            kept = np.array([*range(self.length - 1), stored - 1]) if asks else slice(self.length)
-        return x[:, kept], y[:, kept] if self.answered_at == "tokens" else y
+        xp = x.__array_namespace__()
+        places = _kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)[..., None]
+        kept = xp.where(places < 0, xp.nan, xp.take_along_axis(x, xp.maximum(places, 0), axis=1))
+        return kept, xp.take_along_axis(xp.asarray(y), places, axis=1) if self.answered_at == "tokens" else y
 
 
 def _require_one_index(x: Any, y: Any) -> None:
@@ -343,3 +333,30 @@ def _require_match(sequences: Sequences, targets: Targets, name: str, answered_a
             'answered_at="tokens" (one target per token) or "sequence" (that many outputs) (--answered-at tokens).',
             what="answered_at",
         )
+
+
+def _ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.ndarray, "examples length dim"]:
+    """Return the sequences moved so that each ends at the last place."""
+    length = x.shape[1]
+    behind = np.argmax(~np.all(np.isnan(x), axis=-1)[:, ::-1], axis=1)  # absent tokens after the last
+    places = (np.arange(length) - behind[:, None]) % length
+    return np.take_along_axis(x, places[..., None], axis=1)
+
+
+def _kept_places(
+    absent: Bool[AnyArray, "examples longest"], length: int, shorter: ShorterRule, asks: bool
+) -> Int[AnyArray, "examples length"]:
+    """Return where the tokens of the shortened sequences come from, -1 for none.
+
+    They are placed at the end where the last one is the query, else at the start.
+    """
+    xp = absent.__array_namespace__()
+    places = xp.argsort(absent, axis=1, stable=True)  # those that are there first, in their order
+    there = xp.sum(~absent, axis=1)[:, None]
+    kept = xp.minimum(there, length)
+    number = xp.arange(length)[None] - (length - kept if asks else 0)  # of the kept token that goes there
+    source = number + there - kept if shorter == "trailing" else number
+    if asks:
+        source = xp.where(number == kept - 1, there - 1, source)
+    taken = xp.take_along_axis(places, xp.clip(source, 0, places.shape[1] - 1), axis=1)
+    return xp.where((number >= 0) & (number < kept), taken, -1)

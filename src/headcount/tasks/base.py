@@ -8,6 +8,7 @@ A task is a data source and an objective. There are two kinds of data source:
 `at(length)` is the same task at another length. `spec()` identifies its content.
 """
 
+import copy
 import functools
 import hashlib
 from abc import abstractmethod
@@ -128,14 +129,20 @@ class AbstractTask(eqx.Module):
 
     @abstractmethod
     def at(self, length: int) -> "AbstractTask":
-        """The same task at another length."""
+        """Return the same task at another length."""
+
+    def _with_length(self, length: int) -> Any:
+        """Return the same task at another length, without a copy of its data."""
+        other = copy.copy(self)
+        object.__setattr__(other, "length", length)
+        return other
 
     @abstractmethod
     def spec(self) -> dict[str, Any]:
-        """What identifies the task's content, as JSON, without the length. Equal specs promise equal data."""
+        """Describe the task's content as JSON, without the length. Equal specs promise equal data."""
 
     def probe(self) -> str:
-        """What else identifies the content at this length: the program of a user's function; empty for other tasks."""
+        """Hash the program of a user's function at this length; "" for other tasks."""
         return ""
 
     @abstractmethod
@@ -162,15 +169,15 @@ class GeneratedTask(AbstractTask):
 
     @abstractmethod
     def sample(self, key: Key) -> Tokens:
-        """One sequence, a function of the key alone."""
+        """Draw one sequence, a function of the key alone."""
 
     @abstractmethod
     def target(self, tokens: Tokens) -> Target | TokenTargets:
-        """The exact target of one sequence, or of each token."""
+        """Return the exact target of one sequence, or of each token."""
 
     @abstractmethod
     def at(self, length: int) -> "GeneratedTask":
-        """The same task at another length."""
+        """Return the same task at another length."""
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         counts = {"train examples": train_examples, "validation examples": validation_examples}
@@ -254,7 +261,7 @@ def check_examples(
 
 
 def has_user_code(tree: Any) -> bool:
-    """Whether a part of a task is a user's function, which may read variables that change.
+    """Return whether a part of a task is a user's function, which may read variables that change.
 
     A program of it is shared with no other task. `jax.tree_util.Partial` is JAX's own, with a user's function inside.
 
@@ -274,7 +281,7 @@ def _is_user_code(part: Any) -> bool:
 
 
 def fingerprint(*arrays: np.ndarray) -> str:
-    """A short hash of arrays: equal for equal shapes, types and bytes."""
+    """Hash arrays: equal for equal shapes, types and bytes."""
     digest = hashlib.sha256()
     for array in arrays:
         array = np.ascontiguousarray(array)

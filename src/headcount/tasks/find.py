@@ -8,26 +8,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .._choices import require_choice
 from .._options import Option, merged
 from .._user_files import load_python_file, user_supplied
-from ..data.cifar import is_cifar10, read_cifar10
-from ..data.conversions import ending, not_read
-from ..data.embeddings import find_embeddings, load_embeddings
-from ..data.files import READERS, are_examples, read_examples, require_file
+from ..data.files import FORMATS, are_examples, ending, not_read, read_examples, require_file
 from ..data.images import ENDINGS as IMAGE_ENDINGS
 from ..data.images import read_image_folder, visible_entries
-from ..data.passages import is_passages, read_passages
 from ..errors import InputError, did_you_mean, require
+from ..registry import plugins, task_at
 from ..store import FILE_NAME
 from .arrays import ArrayTask
 from .base import AbstractTask
 from .image import ImageTask
-from .labelled import LabelledTask
 from .presets import PRESETS, preset, preset_from_spec
-from .ranking import LAYOUTS, ranking
 
-LABELLED_ENDINGS = (".jsonl", ".jsonl.gz", ".tar.gz")
 FILE_OPTIONS = {
     "targets": Option(
         "The column of a table with the target (several: a,b); or y.npy, where the file is x.npy.", "COLUMN|FILE"
@@ -50,16 +43,11 @@ IMAGE_OPTIONS = {
     "patch": Option("Side of a square patch in pixels (default: 4).", kind=int),
     "side": Option("Images are cropped square and resized to this side.", kind=int),
 }
-PASSAGE_OPTIONS = {
-    "embeddings": Option("Folder of the BERT model that passages are read with.", kind=Path),
-    "layout": Option("Passages: candidates (as tokens) or pairs."),
-    "split": Option("Which queries of a folder: train, dev."),
-}
-DATA_OPTIONS = merged(FILE_OPTIONS, IMAGE_OPTIONS, PASSAGE_OPTIONS)
+DATA_OPTIONS = merged(FILE_OPTIONS, IMAGE_OPTIONS, *(each.data_options for each in plugins()))
 
 
 def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, **options: Any) -> AbstractTask:
-    """The task that `reference` names.
+    """Return the task that `reference` names.
 
     Args:
         reference: One of:
@@ -96,7 +84,15 @@ def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, *
         f"a task is found by a name or a file, got {type(reference).__name__}; arrays are a task by ArrayTask(x, y).",
         what="reference",
     )
-    reference = os.fspath(reference)
+    return _found(os.fspath(reference), options, cache=cache, planned=False)
+
+
+def planned_task(reference: str, **options: Any) -> AbstractTask:
+    """Return the task that `reference` names, to plan with: what takes long, such as mining negatives, is left out."""
+    return _found(reference, options, cache=None, planned=True)
+
+
+def _found(reference: str, options: dict[str, Any], *, cache: Path | None, planned: bool) -> AbstractTask:
     if reference in PRESETS:
         return preset(reference, **options)
     path = Path(reference)
@@ -104,8 +100,13 @@ def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, *
         return _examples(path, options)
     if ":" in reference:
         return _from_python(reference, options)
-    if reference and (os.path.isdir(path) or path.name.endswith(LABELLED_ENDINGS)):
-        return _labelled(path, cache, options)
+    if reference and (task := task_at(path, options, cache=cache, planned=planned)) is not None:
+        return task
+    if reference and os.path.isdir(path):
+        return _images(path, options)
+    if path.name.endswith(".tar.gz"):
+        require_file(path)
+        raise InputError(f"{path} is not CIFAR-10's archive; unpack it, and name a file or folder inside.")
     require(path.suffix != ".py", f"name the task inside the file: {reference}:NAME.", what="task", given=reference)
     if reference and os.path.exists(path):
         raise not_read(path)
@@ -114,8 +115,8 @@ def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, *
 
 
 def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
-    """The task of the examples in a file; a refusal names the file."""
-    _require_known(str(path), options, FILE_OPTIONS)
+    """Return the task of the examples in a file; a refusal names the file."""
+    require_known_options(str(path), options, FILE_OPTIONS)
     of_array = {name: value for name, value in options.items() if name not in ("targets", "sequence")}
     loaded = read_examples(
         path,
@@ -139,49 +140,25 @@ def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
 
 
 def _name(path: Path) -> str:
-    """A file's name without its ending, and without that of what is packed in it."""
+    """Return a file's name without its ending, and without that of what is packed in it."""
     return path.name if path.is_dir() else Path(path.name.removesuffix(".gz")).stem
 
 
-def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> LabelledTask:
-    """The task of the images or passages at `path`."""
-    if not is_cifar10(path) and is_passages(path):
-        _require_known(str(path), options, PASSAGE_OPTIONS)
-        layout = options.get("layout", "candidates")
-        require_choice("layout", layout, LAYOUTS)
-        words = load_embeddings(find_embeddings(options.get("embeddings")))
-        corpus = read_passages(path, split=options.get("split"))
-        return ranking(corpus, words, layout=layout, cache=cache)
-    if not path.is_dir():
-        require_file(path)
-        require(is_cifar10(path), f"{path} is not CIFAR-10's archive; unpack it, and name a file or folder inside.")
+def _images(path: Path, options: dict[str, Any]) -> ImageTask:
+    """Return the task of the images in a folder."""
     results = f"{path} is a results folder; `headcount show {path}` shows it."
     require(not (path / FILE_NAME).exists(), results, what="task", given=str(path))
     _require_images(path)
-    _require_known(str(path), options, (*IMAGE_OPTIONS, "fixed_places"))
-    side, patch, fixed_places = options.get("side"), options.get("patch", 4), options.get("fixed_places", False)
-    if not is_cifar10(path):
-        return ImageTask(read_image_folder(path, side=side), patch=patch, fixed_places=fixed_places)
-    source = read_cifar10(path)
-    pixels = source.images.shape[1]
-    require(
-        side in (None, pixels),
-        f"side must be {pixels} for CIFAR-10, whose images are not resized, got {side}; "
-        "longer sequences come from larger frames: --lengths 64,144.",
-        what="side",
-        given=side,
-        needed=str(pixels),
-    )
-    return ImageTask(source, patch=patch, fixed_places=fixed_places)
+    require_known_options(str(path), options, (*IMAGE_OPTIONS, "fixed_places"))
+    source = read_image_folder(path, side=options.get("side"))
+    return ImageTask(source, patch=options.get("patch", 4), fixed_places=options.get("fixed_places", False))
 
 
 def _require_images(path: Path) -> None:
     """Raise `InputError` if a folder, and those in it, have files of data but no images."""
-    if not path.is_dir() or is_cifar10(path):
-        return
     inside = visible_entries(path)
     inside += [entry for folder in inside if folder.is_dir() for entry in visible_entries(folder)]
-    readable = [entry for entry in inside if entry.is_file() and ending(entry) in READERS]
+    readable = [entry for entry in inside if entry.is_file() and ending(entry) in FORMATS]
     if readable and not any(entry.suffix.lower() in IMAGE_ENDINGS for entry in inside):
         count = f"{len(readable)} files of data" if len(readable) > 1 else "a file of data"
         raise InputError(f"{path} is a folder with {count}; name one of them, such as {readable[0]}.")
@@ -196,7 +173,7 @@ def task_of_spec(
     embeddings: Path | None = None,
     cache: Path | None = None,
 ) -> AbstractTask:
-    """The task whose stored spec this is: a preset, or the one that `reference` names.
+    """Return the task whose stored spec this is: a preset, or the one that `reference` names.
 
     Args:
         spec: The spec, as it was stored.
@@ -231,19 +208,15 @@ def task_of_spec(
     task = find_task(reference, cache=cache, **options)
     given = json.loads(json.dumps(task.spec()))
     changed = [name for name in sorted(spec.keys() | given.keys()) if spec.get(name) != given.get(name)]
-    because = _why_other_code(spec) if "code" in changed else "; name the measured one"
+    because = "; name the measured one"
+    if "code" in changed:
+        because = "; the function, or something that its code reads, has changed: restore it, or measure it again"
     require(not changed, f"{reference} is not the task of these results: it differs in {', '.join(changed)}{because}.")
     return task
 
 
-def _why_other_code(spec: dict[str, Any]) -> str:
-    """What a user can do whose function is not the one that was measured."""
-    if "code" not in spec:
-        return "; they are from a headcount that did not look at a function's code: measure it again in a new folder"
-    return "; the function, or something that its code reads, has changed: restore it, or measure it again"
-
-
-def _require_known(reference: str, options: dict[str, Any], known: Iterable[str]) -> None:
+def require_known_options(reference: str, options: dict[str, Any], known: Iterable[str]) -> None:
+    """Raise `InputError` for an option that is not among those `known`."""
     for option in options:
         message = f'{reference} takes no option "{option}"; it takes: {", ".join(known)}.'
         require(option in known, message, what=option, given=options[option])
@@ -271,7 +244,7 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
 
 
 def _tasks_in(module: Any) -> list[str]:
-    """The tasks of a module, and the functions that are defined there; what it imports is neither."""
+    """Return the tasks of a module, and the functions that are defined there; what it imports is neither."""
     return [
         name
         for name, value in vars(module).items()

@@ -66,16 +66,7 @@ class FunctionTask(GeneratedTask):
 
     def at(self, length: int) -> "FunctionTask":
         require_count("length", length)
-        return FunctionTask(
-            function=self.function,
-            length=length,
-            dim=self.dim,
-            distribution=self.distribution,
-            name=self.name,
-            uses_positions=self.uses_positions,
-            intrinsic_dim=self.intrinsic_dim,
-            options=self.options,
-        )
+        return self._with_length(length)
 
     def spec(self) -> dict[str, Any]:
         shared = {"task": self.name, "distribution": self.distribution, "dim": self.dim}

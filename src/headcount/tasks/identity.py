@@ -35,7 +35,7 @@ _retrace = jax.make_user_context(0)
 _numbers = itertools.count(1)
 
 
-class Program(NamedTuple):
+class TracedProgram(NamedTuple):
     """A program's hash, and the kinds of its parts that no hash can cover: what calls Python, or holds a state."""
 
     digest: str
@@ -44,8 +44,8 @@ class Program(NamedTuple):
 
 def program_of(
     function: Callable[..., Any], shape: tuple[int, ...], *, name: str = "function", afresh: bool = True
-) -> Program:
-    """The program of a function of one float32 array of this shape.
+) -> TracedProgram:
+    """Return the program of a function of one float32 array of this shape.
 
     JAX traces the body of a loop and a jitted function once, whatever variables they read. `afresh`: trace them now.
 
@@ -62,7 +62,7 @@ def program_of(
         closed = user_supplied(lambda: jax.make_jaxpr(function)(jax.ShapeDtypeStruct(shape, np.float32)), name=name)
     unseen: list[str] = []
     words = "\n".join(_closed(closed, unseen))
-    return Program(hashlib.sha256(words.encode(errors="surrogatepass")).hexdigest()[:16], tuple(unseen))
+    return TracedProgram(hashlib.sha256(words.encode(errors="surrogatepass")).hexdigest()[:16], tuple(unseen))
 
 
 def code_of(name: str, *functions: tuple[Callable[..., Any], Sequence[tuple[int, ...]]]) -> str:
@@ -85,7 +85,7 @@ def code_of(name: str, *functions: tuple[Callable[..., Any], Sequence[tuple[int,
 
 
 def probe_of(task: Any, functions: Any, *, is_named: bool) -> str:
-    """The program of a task's target at its length; empty where the task `is_named` by options of its own.
+    """Return the program of a task's target at its length; empty where the task `is_named` by options of its own.
 
     What JAX has kept of the functions is forgotten if they are other programs now.
 
@@ -95,7 +95,7 @@ def probe_of(task: Any, functions: Any, *, is_named: bool) -> str:
     if is_named and not has_user_code(functions):
         return ""
 
-    def traced(afresh: bool) -> Program:
+    def traced(afresh: bool) -> TracedProgram:
         return program_of(task.target, (task.length, task.dim), name=task.name, afresh=afresh)
 
     kept, program = traced(False), traced(True)
@@ -115,7 +115,7 @@ def probe_of(task: Any, functions: Any, *, is_named: bool) -> str:
 _way_out = 'identify the task by a name and a version of your own: name="..", options={"version": 1}'
 
 
-def _require_seen(name: str, program: Program) -> None:
+def _require_seen(name: str, program: TracedProgram) -> None:
     if program.unseen:
         raise InputError(
             f"{name}: the user-supplied function uses {program.unseen[0]}, which JAX cannot trace, so that it cannot "
@@ -130,7 +130,7 @@ def _closed(closed: ClosedJaxpr, unseen: list[str]) -> Iterator[str]:
 
 
 def _operations(jaxpr: Jaxpr, unseen: list[str]) -> Iterator[str]:
-    """The operations in order; a variable is the number of those before it."""
+    """Return the operations in order; a variable is the number of those before it."""
     numbers: dict[Any, int] = {}
 
     def bound(variables: Any) -> str:
@@ -164,7 +164,7 @@ def _operations(jaxpr: Jaxpr, unseen: list[str]) -> Iterator[str]:
 
 
 def _value(value: Any, unseen: list[str]) -> Iterator[str]:
-    """A parameter or a constant as text."""
+    """Write a parameter or a constant as text."""
     kind = type(value)
     if isinstance(value, ClosedJaxpr):
         yield from _closed(value, unseen)

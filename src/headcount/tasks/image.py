@@ -27,7 +27,7 @@ MAX_PLACE = np.iinfo(np.int32).max
 
 
 class PlacedImage(NamedTuple):
-    """An image that keeps its place: two whole numbers, of which a frame takes the remainder by the places it has."""
+    """An image that keeps its place: two whole numbers, taken modulo the places that a frame has."""
 
     image: UInt8[AnyArray, "*images image image 3"]
     place: Int[AnyArray, "*images 2"]
@@ -153,7 +153,7 @@ class ImageTask(LabelledTask):
         return Split(*(Examples(self.stored(part), labels[part]) for part in parts))
 
     def stored(self, indices: Int[np.ndarray, " images"]) -> Stored:
-        """The images of these indices, with their places where those are fixed."""
+        """Return the images of these indices, with their places where those are fixed."""
         images: Any = self.images[indices]
         if not self.fixed_places:
             return images

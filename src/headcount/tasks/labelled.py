@@ -4,7 +4,6 @@ Such data has no distribution to draw from and no formula for the target. An exa
 inside the training program: what is stored stays small, and an image can be placed differently each time.
 """
 
-import copy
 from typing import Any
 
 import jax
@@ -30,15 +29,9 @@ class LabelledTask(AbstractTask):
         """Unknown for real data."""
         return None
 
-    def _with_length(self, length: int) -> Any:
-        """The same data at another length, without a copy."""
-        other = copy.copy(self)
-        object.__setattr__(other, "length", length)
-        return other
-
 
 def train_and_validation(count: int, held_out: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """The indices of training and of validation examples, whatever the seed.
+    """Return the indices of training and of validation examples, whatever the seed.
 
     The last `held_out` are for validation; by default a random fifth, at most 2,000.
     """
@@ -57,7 +50,7 @@ def train_count(count: int) -> int:
 def split_indices(
     count: int, held_out: int | None, train_examples: int, validation_examples: int, seed: int, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The indices of training and validation examples, each in a random order."""
+    """Return the indices of training and validation examples, each in a random order."""
     train, validation = train_and_validation(count, held_out)
     require(
         len(train) >= MIN_EXAMPLES and len(validation) >= MIN_VALIDATION,
@@ -70,5 +63,5 @@ def split_indices(
 
 
 def examples_at(content: PyTree[AnyArray], index: Any) -> PyTree[AnyArray]:
-    """The example, or the examples, at an index."""
+    """Return the example, or the examples, at an index."""
     return jax.tree.map(lambda part: jnp.asarray(part)[index], content)

@@ -171,7 +171,7 @@ class BiasedNearestNeighbour(GeneratedTask):
 
 
 def require_terms(terms: int) -> None:
-    """Raise `InputError` unless so many biased nearest neighbours alternate to a point."""
+    """Raise `InputError` unless the alternating sum of this many points is a point: their number is odd."""
     require_count("terms", terms)
     require(terms % 2 == 1, what="terms", given=terms, needed="odd, so that the alternating sum is a point")
 
@@ -209,7 +209,7 @@ def _uniform(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:
 
 
 def _orthonormal(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:
-    """The Q of a Gaussian matrix's QR with positive diagonal, whose distribution no rotation changes.
+    """Return the Q of a Gaussian matrix's QR with positive diagonal, whose distribution no rotation changes.
 
     By Gram-Schmidt, because a GPU runs the QR factorisations of a batch one after the other.
     """
@@ -236,7 +236,7 @@ DRAWS = {"uniform": _uniform, "orthogonal": _orthonormal, "doubled": _doubled}
 def _inner_products(
     points: Float[AnyArray, "points dim"], others: Float[AnyArray, "others dim"]
 ) -> Float[Array, "points others"]:
-    """In full float32: a GPU would round the factors to ten bits and pick another point."""
+    """Multiply in full float32: a GPU would round the factors to ten bits and pick another point."""
     return jnp.matmul(points, others.T, precision="highest")
 
 

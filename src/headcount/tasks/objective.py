@@ -29,15 +29,15 @@ class AbstractObjective(ABC):
 
     @abstractmethod
     def loss(self, answers: Array, targets: Array) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """Of a batch: the training loss, and the error that is reported while training."""
+        """Return the training loss of a batch, and the error that is reported while training."""
 
     @abstractmethod
     def grades(self, answers: Array, targets: Array) -> Grades:
-        """Of all validation examples: every grade by name."""
+        """Grade all validation examples: every grade by name."""
 
     @abstractmethod
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
-        """The error of the best constant answer to these examples, and its standard error over them."""
+        """Return the error of the best constant answer to these examples, and its standard error over them."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Regression(AbstractObjective):
         return {"nmse": jnp.mean((answers - targets) ** 2) / variance}
 
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
-        """Of the mean of the targets, which is 1 by definition."""
+        """Return the error of the mean of the targets, which is 1 by definition."""
         targets = wide(targets)
         squares = np.mean((targets - targets.mean(axis=0)) ** 2, axis=tuple(range(1, targets.ndim)))
         return 1.0, float(squares.std() / squares.mean() / len(targets) ** 0.5)
@@ -67,7 +67,7 @@ class AbstractLabelObjective(AbstractObjective):
 
     @abstractmethod
     def scores(self, answers: Array) -> Float[Array, "examples choices"]:
-        """The scores that are compared, in single precision."""
+        """Return the scores that are compared, in single precision."""
 
     def loss(self, answers: Array, targets: Int[Array, " batch"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         scores = self.scores(answers)
@@ -80,7 +80,7 @@ class AbstractLabelObjective(AbstractObjective):
         return {"error": jnp.mean(ranks(scores, targets) > 1), "cross_entropy": entropy}
 
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
-        """Of the most frequent label."""
+        """Return the error of the most frequent label."""
         wrong = 1 - float(np.bincount(targets).max()) / len(targets)
         return wrong, (wrong * (1 - wrong) / len(targets)) ** 0.5
 
@@ -110,7 +110,7 @@ class Choice(AbstractLabelObjective):
 
 
 def ranks(scores: Float[Any, "examples choices"], labels: Int[Any, " examples"]) -> Int[Array, " examples"]:
-    """The rank of the right answer by score, from 1.
+    """Return the rank of the right answer by score, from 1.
 
     Ties count against it, so that equal scores for all answers are an error. NaN counts against it too.
     """

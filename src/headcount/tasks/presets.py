@@ -7,7 +7,6 @@ line.
 import inspect
 import json
 import math
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import equinox as eqx
@@ -22,12 +21,12 @@ from .._options import Option, argument_options, merged
 from .._shapes import Tokens
 from ..errors import did_you_mean, require, require_count
 from ..keys import named_generator
+from ..registry import studied_task
 from .alphabet import AlphabetMaxima
 from .base import AbstractTask, GeneratedTask
 from .function import FunctionTask
 from .in_context import InContextRegression
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, Points
-from .random_labels import RandomLabels
 from .retrieval import Distribution, Retrieval, Windows
 
 IntrinsicDim = Annotated[int, Option("The task's D.")]
@@ -266,13 +265,6 @@ PRESETS = {
 PRESET_OPTIONS = merged(*map(argument_options, PRESETS.values()))
 """What can be said of any preset, with the words of the help."""
 
-OF_STUDIES: dict[str, Callable[..., AbstractTask]] = {
-    "alphabet-maxima": AlphabetMaxima,
-    "random-labels": RandomLabels,
-}
-"""Tasks that studies train on and that no command names; a stored cell of them can be trained again."""
-
-
 DRAWN_BYTES = 512
 """Per number of a task's centres or directions: 64 of them are drawn to choose from."""
 
@@ -309,16 +301,16 @@ def preset_options(name: str) -> dict[str, object]:
 
 
 def preset_from_spec(spec: dict[str, Any]) -> AbstractTask | None:
-    """The preset whose `spec()` this is; None for a user's task, or one of another version."""
-    name = spec["task"]
-    if name not in PRESETS and name not in OF_STUDIES:
-        return None
-    if name in OF_STUDIES:
-        task = OF_STUDIES[name](**{option: value for option, value in spec.items() if option != "task"})
-        return task if json.loads(json.dumps(task.spec())) == spec else None
-    known = preset_options(name)
-    options = {option: value for option, value in spec.items() if option in known}
-    if options.get("windows") is not None:
-        options["windows"] = [(start, stop) for start, stop in options["windows"]]  # JSON writes pairs as lists
-    task = preset(name, **options)
-    return task if json.loads(json.dumps(task.spec())) == spec else None
+    """The preset, or the task of a study, whose `spec()` this is; None for a user's task, or one of another version."""
+    name, options = spec["task"], {option: value for option, value in spec.items() if option != "task"}
+    if name == "alphabet-maxima":  # which no command names, but a stored cell of it can be trained again
+        task = AlphabetMaxima(**options)
+    elif name in PRESETS:
+        known = preset_options(name)
+        options = {option: value for option, value in options.items() if option in known}
+        if options.get("windows") is not None:
+            options["windows"] = [(start, stop) for start, stop in options["windows"]]  # JSON writes pairs as lists
+        task = preset(name, **options)
+    else:
+        task = studied_task(spec)
+    return task if task is not None and json.loads(json.dumps(task.spec())) == spec else None

@@ -151,7 +151,7 @@ class Retrieval(GeneratedTask):
         return draw_tokens(self.distribution, key, (self.length, self.dim))
 
     def retrieved(self, tokens: Tokens) -> Float[Array, " D"]:
-        """The D minima z_i, each over its position set."""
+        """Return the D minima z_i, each over its position set."""
         values = jax.vmap(self.features)(tokens)
         return jnp.min(jnp.where(self.mask, values, jnp.inf), axis=0)
 

@@ -14,7 +14,6 @@ import pytest
 from headcount._precision import in_double
 from headcount.errors import InputError
 from headcount.keys import named_generator
-from headcount.models import textbook
 from headcount.tasks import FunctionTask, Retrieval, max_plus_min
 from headcount.theory import Certificate, Domain, certify, construct, find_collisions
 from headcount.theory.bounds import steep_net_size
@@ -34,6 +33,8 @@ from tests.theory.collisions.examples import (
     head_observables,
     model,
 )
+
+from ...helpers import textbook
 
 
 def without_norm(weights):

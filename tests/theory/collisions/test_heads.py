@@ -11,10 +11,12 @@ import pytest
 from headcount._choices import POSITIONS
 from headcount._precision import in_double
 from headcount.errors import InputError
-from headcount.models import ClassTokenSpec, textbook
+from headcount.models import ClassTokenSpec
 from headcount.theory.collisions.heads import coordinates_read, fold_heads, stack_heads
 from headcount.theory.collisions.observables import HeadOutputs
 from tests.helpers.tolerance import assert_close
+
+from ...helpers import textbook
 
 LENGTH, DIM = 5, 3
 

@@ -8,7 +8,7 @@ import pytest
 
 from headcount._precision import in_double
 from headcount.errors import InputError
-from headcount.models import folded, textbook
+from headcount.models import folded
 from headcount.tasks import max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import (
     construct,
@@ -19,6 +19,8 @@ from headcount.theory import (
     roles,
     roles_of_maxima,
 )
+
+from ...helpers import textbook
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 

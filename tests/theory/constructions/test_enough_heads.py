@@ -7,10 +7,12 @@ import pytest
 from scipy.special import lambertw
 
 from headcount.errors import InputError
-from headcount.models import folded, textbook
+from headcount.models import folded
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import construct, largest_error
 from headcount.theory.constructions.parts import Ridge, RidgeSum, linear
+
+from ...helpers import textbook
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 WAVE = RidgeSum((Ridge((0.5, 0.5), lambda s: 0.5 + 0.4 * np.sin(4 * s), slope=1.6, curvature=6.4),))

@@ -9,11 +9,13 @@ import pytest
 
 from headcount._precision import in_double
 from headcount.errors import InputError
-from headcount.models import folded, textbook
+from headcount.models import folded
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins
 from headcount.theory.constructions.adversary import largest_error
 from headcount.theory.constructions.parts import Ridge, RidgeSum, linear
 from headcount.theory.constructions.wide_head import WideConstruction, construct_wide, wide_size
+
+from ...helpers import textbook
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 SQUARE = RidgeSum((Ridge((1.0,), lambda s: s * s, slope=2.0, curvature=2.0),))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headcount._precision import in_double
 from headcount.models import ClassTokenSpec, folded
-from headcount.models.norms import layer_norm
+from headcount.models.layers import layer_norm
 from headcount.tasks import average, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory.intervals.arithmetic import EnclosureError, ball, point
 from headcount.theory.intervals.enclosure import enclose

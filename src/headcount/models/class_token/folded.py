@@ -21,21 +21,23 @@ from jaxtyping import Bool, Float
 from ..._choices import Backend
 from ..._shapes import AnyArray, Target, Tokens
 from ...backends.pool import Pooled, pool_by, pool_one, scores_of
-from ..attention import of_heads, weights_of_scores
-from ..attention.linear import features, shares
-from ..base import looked_up
-from . import textbook
-from .model import Attention, ClassTokenTransformer, Linear
+from ..attention import share_groups, weights_of_scores
+from ..layers import Linear, layer_norm, looked_up
+from .model import Attention, ClassTokenTransformer
 from .spec import ClassTokenSpec
+
+ClassToken = Float[AnyArray, " total"]
+Embedded = Float[AnyArray, "length total"]
+Mask = Bool[AnyArray, " length"] | None
 
 
 def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
-    """The answer for one sequence; equals `textbook.predict` in value and gradient."""
-    return textbook.read_out(model, class_output(model, tokens))
+    """Return the answer for one sequence."""
+    return read_out(model, class_output(model, tokens))
 
 
-def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
-    """The class token after the last attention layer, which the readout sees as it is, or normed."""
+def class_output(model: ClassTokenTransformer, tokens: Tokens) -> ClassToken:
+    """Return the class token after the last attention layer, which the readout sees as it is, or normed."""
     if len(model.attention) > 1:
         return _deep_class_output(model, tokens)
     return _attended(model, *_pooled(model, tokens))
@@ -44,9 +46,9 @@ def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray
 def predict_batch(
     model: ClassTokenTransformer, tokens: Float[AnyArray, "examples length dim"], backend: Backend
 ) -> Float[AnyArray, "examples outputs"]:
-    """The answers to a batch, pooled by a back end; for a model that pools (`spec.pools`)."""
+    """Return the answers to a batch, pooled by a back end; for a model that pools (`spec.pools`)."""
     pooled = pool_by(backend)(tokens, *fold(model), masks=model.spec.masks_padding)
-    return jax.vmap(lambda *parts: textbook.read_out(model, _attended(model, *parts)))(*pooled)
+    return jax.vmap(lambda *parts: read_out(model, _attended(model, *parts)))(*pooled)
 
 
 class Folded(NamedTuple):
@@ -59,7 +61,7 @@ class Folded(NamedTuple):
 
 
 def fold(model: ClassTokenTransformer) -> Folded:
-    """A model of one layer whose scores are products of queries and keys, folded."""
+    """Return a model of one layer whose scores are products of queries and keys, folded."""
     (layer,) = model.attention
     weight, bias = _first_layer(model)
     direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.keys)
@@ -72,7 +74,7 @@ def _attended(
     model: ClassTokenTransformer,
     pooled: Float[AnyArray, "heads hidden"],
     weights: Float[AnyArray, "length heads"],
-) -> Float[AnyArray, " total"]:
+) -> ClassToken:
     """c0 + W_O concat_i [...] of one sequence from what its tokens were pooled to."""
     (layer,) = model.attention
     values = _pooled_values(layer, model.encoder_out, pooled)
@@ -98,7 +100,7 @@ def _pooled(model: ClassTokenTransformer, tokens: Tokens) -> Pooled:
 
 
 def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[Float[AnyArray, "heads tokens"], ...]:
-    """How much of every token each head reads for the class token, layer after layer."""
+    """Return how much of every token each head reads for the class token, layer by layer."""
     if len(model.attention) == 1:
         return (attention_weights(model, tokens).T,)
     tokens, absent = model.without_absent(tokens)
@@ -111,31 +113,66 @@ def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[F
 
 
 def _attention_of_hidden(
-    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], absent: Bool[AnyArray, " length"] | None
+    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], absent: Mask
 ) -> Float[AnyArray, "length heads"]:
     (layer,) = model.attention
     added, unread = _added_positions(model), model.unread_at_class_token(len(hidden), absent)
-    if model.spec.attention == "linear":
+    if model.spec.reading.features is not None:
         keys = jnp.einsum("tm,grm->tgr", hidden, layer.key @ model.encoder_out.weight)
         constant = layer.key @ model.encoder_out.bias
         keys = keys + (constant if added is None else constant + jnp.einsum("te,gre->tgr", added, layer.key))
-        return _kernel_weights(layer.query @ model.class_token, keys, unread)
+        return _kernel_weights(model.spec, layer.query @ model.class_token, keys, unread)
     folded = fold(model)
     scores = scores_of(hidden, folded.direction, folded.offset)
-    return weights_of_scores(textbook.masked(scores, unread), model.spec, axis=0)
+    return _weights(model.spec, scores, unread)
 
 
 def _kernel_weights(
+    spec: ClassTokenSpec,
     queries: Float[AnyArray, "heads rank"],
     keys: Float[AnyArray, "length groups rank"],
-    unread: Bool[AnyArray, " length"] | None,
+    unread: Mask,
 ) -> Float[AnyArray, "length heads"]:
-    of_every_head = of_heads(features(keys).swapaxes(0, 1), len(queries))
-    kernel = jnp.einsum("hr,htr->th", features(queries), of_every_head)
-    return shares(kernel, None if unread is None else unread[:, None], axis=0)
+    features = spec.reading.features
+    assert features is not None
+    of_every_head = share_groups(features(keys).swapaxes(0, 1), len(queries))
+    return _weights(spec, jnp.einsum("hr,htr->th", features(queries), of_every_head), unread)
 
 
-def _added_positions(model: ClassTokenTransformer) -> Float[AnyArray, "length total"] | None:
+def _weights(
+    spec: ClassTokenSpec, scores: Float[AnyArray, "length heads"], unread: Mask
+) -> Float[AnyArray, "length heads"]:
+    return weights_of_scores(scores, spec, axis=0, unread=None if unread is None else unread[:, None])
+
+
+def embed(model: ClassTokenTransformer, tokens: Tokens) -> Embedded:
+    """x^(t) for every token, its place included. No token may be absent."""
+    if model.spec.vocabulary:
+        first = looked_up(model.encoder_in.weight[:, : model.spec.vocabulary], tokens) + model.encoder_in.bias
+        if model.position_table is not None and model.concatenated:
+            first = first + model.position_table @ model.encoder_in.weight[:, model.spec.vocabulary :].T
+        embedded = jax.vmap(model.encoder_out)(jax.nn.relu(first))
+    else:
+        if model.position_table is not None and model.concatenated:
+            tokens = jnp.concatenate([tokens, model.position_table], axis=1)
+        embedded = jax.vmap(lambda token: model.encoder_out(jax.nn.relu(model.encoder_in(token))))(tokens)
+    if model.position_table is not None and not model.concatenated:
+        embedded = embedded + model.position_table
+    return embedded
+
+
+def read_out(model: ClassTokenTransformer, class_token: ClassToken) -> Target:
+    """F: the two-layer GELU net over the class token, or over its layer norm."""
+    seen = readout_input(model, class_token)
+    return model.readout_out(jax.nn.gelu(model.readout_in(seen), approximate=False))
+
+
+def readout_input(model: ClassTokenTransformer, class_token: ClassToken) -> ClassToken:
+    """Return what the readout net sees of the class token after the last attention layer."""
+    return layer_norm(class_token) if model.spec.final_norm else class_token
+
+
+def _added_positions(model: ClassTokenTransformer) -> Embedded | None:
     return None if model.concatenated else model.position_table
 
 
@@ -161,12 +198,12 @@ def _pooled_values(
     layer: Attention, encoder_out: Linear, pooled: Float[AnyArray, "heads hidden"]
 ) -> Float[AnyArray, "heads head_dim"]:
     """W_V,i (W2 pooled_i + b2) for every head; W_V,i W2 is formed once a batch."""
-    value_of_hidden = of_heads(layer.value @ encoder_out.weight, len(pooled))
+    value_of_hidden = share_groups(layer.value @ encoder_out.weight, len(pooled))
     read = jnp.einsum("hnm,hm->hn", value_of_hidden, pooled)
-    return read + of_heads(layer.value @ encoder_out.bias, len(pooled))
+    return read + share_groups(layer.value @ encoder_out.bias, len(pooled))
 
 
-def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
+def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> ClassToken:
     """L > 1: every layer but the last moves all tokens; the last has one query and pools before it projects."""
     tokens, absent = model.without_absent(tokens)
     class_token, embedded = _entering_layers(model, tokens, absent)[-1]
@@ -174,11 +211,9 @@ def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[An
     return class_token + _query_once(model.attention[-1], model.spec, class_token, embedded, unread)
 
 
-def _entering_layers(
-    model: ClassTokenTransformer, tokens: Tokens, absent: Bool[AnyArray, " length"] | None
-) -> list[tuple[Float[AnyArray, " total"], Float[AnyArray, "length total"]]]:
-    """The class token and the tokens before every layer."""
-    class_token, embedded = model.class_token, textbook.embed(model, tokens)
+def _entering_layers(model: ClassTokenTransformer, tokens: Tokens, absent: Mask) -> list[tuple[ClassToken, Embedded]]:
+    """Return the class token and the tokens before every layer."""
+    class_token, embedded = model.class_token, embed(model, tokens)
     entering = [(class_token, embedded)]
     at_class_token = model.unread_at_class_token(len(tokens), absent)
     at_tokens = model.unread_at_tokens(len(tokens), absent)
@@ -195,10 +230,10 @@ def _entering_layers(
 def _query_once(
     layer: Attention,
     spec: ClassTokenSpec,
-    query_token: Float[AnyArray, " total"],
-    tokens: Float[AnyArray, "length total"],
-    unread: Bool[AnyArray, " length"] | None,
-) -> Float[AnyArray, " total"]:
+    query_token: ClassToken,
+    tokens: Embedded,
+    unread: Mask,
+) -> ClassToken:
     weights = _weights_once(layer, spec, query_token, tokens, unread)
     values = jnp.einsum("hne,he->hn", layer.values, weights.T @ tokens)
     return jnp.tensordot(layer.written, values, axes=2)
@@ -207,31 +242,29 @@ def _query_once(
 def _weights_once(
     layer: Attention,
     spec: ClassTokenSpec,
-    query_token: Float[AnyArray, " total"],
-    tokens: Float[AnyArray, "length total"],
-    unread: Bool[AnyArray, " length"] | None,
+    query_token: ClassToken,
+    tokens: Embedded,
+    unread: Mask,
 ) -> Float[AnyArray, "length heads"]:
-    if spec.attention == "linear":
+    if spec.reading.features is not None:
         keys = jnp.einsum("te,gre->tgr", tokens, layer.key)
-        return _kernel_weights(layer.query @ query_token, keys, unread)
+        return _kernel_weights(spec, layer.query @ query_token, keys, unread)
     direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.keys)
-    return weights_of_scores(textbook.masked(spec.beta * (tokens @ direction.T), unread), spec, axis=0)
+    return _weights(spec, spec.beta * (tokens @ direction.T), unread)
 
 
 def _self_attend(
     layer: Attention,
     spec: ClassTokenSpec,
-    tokens: Float[AnyArray, "length total"],
+    tokens: Embedded,
     unread: Bool[AnyArray, "*length length"] | None,
-) -> Float[AnyArray, "length total"]:
+) -> Embedded:
     queries, keys, values = (
         jnp.einsum("hne,te->htn", weight, tokens) for weight in (layer.query, layer.key, layer.value)
     )
-    keys, values = (of_heads(part, len(queries)) for part in (keys, values))
-    if spec.attention == "linear":
-        kernel = jnp.einsum("hqn,hkn->hqk", features(queries), features(keys))
-        weights = shares(kernel, unread, axis=-1)
-    else:
-        scores = spec.beta * jnp.einsum("hqn,hkn->hqk", queries, keys)
-        weights = weights_of_scores(scores if unread is None else jnp.where(unread, -jnp.inf, scores), spec, axis=-1)
+    keys, values = (share_groups(part, len(queries)) for part in (keys, values))
+    if spec.reading.features is not None:
+        queries, keys = spec.reading.features(queries), spec.reading.features(keys)
+    scores = spec.beta * jnp.einsum("hqn,hkn->hqk", queries, keys)
+    weights = weights_of_scores(scores, spec, axis=-1, unread=unread)
     return jnp.einsum("ehn,hqn->qe", layer.written, weights @ values)

@@ -24,51 +24,39 @@ from jaxtyping import Bool, Float
 from ..._choices import Backend
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
 from ...errors import require
-from ...keys import named_generator
-from ..attention import of_heads, places_of, unread
-from ..attention.grouped import trained_heads
-from ..base import AbstractHeadRemoval, AbstractModel, absent_tokens, read_tokens, with_zeros
+from ..attention import HeadWeights, places_of, share_groups, unread_keys
+from ..base import AbstractModel, absent_tokens, read_tokens
+from ..layers import POSITION_SCALE, Linear, draw_linear, draw_normal, draw_uniform, with_zeros
 from .spec import ClassTokenSpec
 
 if TYPE_CHECKING:
-    import torch
+    from .removal import HeadRemoval
 
 CLASS_TOKEN_SCALE = 0.1
-POSITION_SCALE = 0.1
 
 
-class Linear(eqx.Module):
-    weight: Float[AnyArray, "after before"]
-    bias: Float[AnyArray, " after"]
-
-    def __call__(self, x: Float[AnyArray, " before"]) -> Float[AnyArray, " after"]:
-        return self.weight @ x + self.bias
-
-
-class Attention(eqx.Module):
-    """W_Q of every head, W_K and W_V of every head or of every group of heads, and W_O over the concatenated heads."""
-
-    query: Float[AnyArray, "heads rank total"]
-    key: Float[AnyArray, "groups rank total"]
-    value: Float[AnyArray, "groups head_dim total"]
-    output: Float[AnyArray, "total heads head_dim"]
+class Attention(HeadWeights):
+    """The heads of a layer, whose W_O is over the concatenated heads."""
 
     @property
     def keys(self) -> Float[AnyArray, "heads rank total"]:
         """W_K as each head has it."""
-        return of_heads(self.key, len(self.query))
+        return share_groups(self.key, len(self.query))
 
     @property
     def values(self) -> Float[AnyArray, "heads head_dim total"]:
         """W_V as each head has it."""
-        return of_heads(self.value, len(self.query))
+        return share_groups(self.value, len(self.query))
 
     @property
     def written(self) -> Float[AnyArray, "total heads head_dim"]:
-        """W_O, of which the part of a head that is mere padding is not trained."""
+        """W_O; the part of a head that is padding is not trained."""
         if len(self.key) == len(self.query):
             return self.output
-        return self.output * trained_heads(self.query, self.output)[:, None]
+        # A head that is added to others that share its values has values, so its W_O would be trained: of mere padding
+        # W_Q and W_O are all zero.
+        trained = (self.query != 0).any(axis=(1, 2)) | (self.output != 0).any(axis=(0, 2))
+        return self.output * trained[:, None]
 
 
 class InnerNet(eqx.Module):
@@ -83,7 +71,7 @@ class InnerNet(eqx.Module):
 
 @final
 class ClassTokenTransformer(AbstractModel):
-    """The weights of one model. `folded.predict` computes its answers, and `textbook.predict` the same, plainly.
+    """The weights of one model. `folded.predict` computes its answers.
 
     What it computes reads nothing of the spec but `positions`, `beta`, `masks_padding`, `vocabulary`, `final_norm` and
     how heads read: `window`, `causal`, `attention`, `top_k`.
@@ -143,21 +131,21 @@ class ClassTokenTransformer(AbstractModel):
     def unread_at_class_token(
         self, length: int, absent: Bool[AnyArray, " length"] | None
     ) -> Bool[AnyArray, " length"] | None:
-        """Which tokens the class token does not read; None where it reads all. It comes after them."""
+        """Return which tokens the class token does not read; None where it reads all. It comes after them."""
         if self.spec.window is None:
             return absent
         after = jnp.asarray(length) if absent is None else jnp.sum(~absent)
-        hidden = unread(self.spec, absent, after[None], places_of(absent, length), after=1)
+        hidden = unread_keys(self.spec, absent, after[None], places_of(absent, length), after=1)
         return None if hidden is None else hidden[0]
 
     def unread_at_tokens(
         self, length: int, absent: Bool[AnyArray, " length"] | None
     ) -> Bool[AnyArray, "*length length"] | None:
-        """Which tokens each token does not read; one row where all read the same, None where they read all."""
+        """Return which tokens each token does not read; one row where all read the same, None for none."""
         if self.spec.window is None and not self.spec.causal:
             return absent
         places = places_of(absent, length)
-        return unread(self.spec, absent, places, places)
+        return unread_keys(self.spec, absent, places, places)
 
     def with_heads(self, heads: int) -> Self:
         """New heads have zero weights, surplus ones are cut off from the end.
@@ -174,7 +162,7 @@ class ClassTokenTransformer(AbstractModel):
             require(heads == self.spec.heads, what="heads", given=heads, needed=needed)
             return self
         spec = replace(self.spec, heads=heads)
-        sizes = {"heads": heads, "groups": spec.groups, "total": spec.total_dim}
+        sizes = {"heads": heads, "groups": spec.groups, "stream": spec.total_dim}
 
         def fit(array: AnyArray, *axes: str) -> AnyArray:
             for axis, name in enumerate(axes):
@@ -183,34 +171,29 @@ class ClassTokenTransformer(AbstractModel):
             return array
 
         def fit_attention(layer: Attention) -> Attention:
-            return Attention(
-                query=fit(layer.query, "heads", "rank", "total"),
-                key=fit(layer.key, "groups", "rank", "total"),
-                value=fit(layer.value, "groups", "head_dim", "total"),
-                output=fit(layer.output, "total", "heads", "head_dim"),
-            )
+            return Attention(**{name: fit(getattr(layer, name), *axes) for name, axes in spec.head_axes.items()})
 
         def fit_inner(net: InnerNet) -> InnerNet:
             return InnerNet(
-                first=Linear(fit(net.first.weight, "inner", "total"), net.first.bias),
-                second=Linear(fit(net.second.weight, "total", "inner"), fit(net.second.bias, "total")),
+                first=Linear(fit(net.first.weight, "inner", "stream"), net.first.bias),
+                second=Linear(fit(net.second.weight, "stream", "inner"), fit(net.second.bias, "stream")),
             )
 
         table = self.position_table
         return type(self)(
             encoder_in=self.encoder_in,
-            encoder_out=Linear(fit(self.encoder_out.weight, "total", "hidden"), fit(self.encoder_out.bias, "total")),
-            position_table=table if table is None or self.concatenated else fit(table, "length", "total"),
-            class_token=fit(self.class_token, "total"),
+            encoder_out=Linear(fit(self.encoder_out.weight, "stream", "hidden"), fit(self.encoder_out.bias, "stream")),
+            position_table=table if table is None or self.concatenated else fit(table, "length", "stream"),
+            class_token=fit(self.class_token, "stream"),
             attention=tuple(fit_attention(layer) for layer in self.attention),
             inner=tuple(fit_inner(net) for net in self.inner),
-            readout_in=Linear(fit(self.readout_in.weight, "hidden", "total"), self.readout_in.bias),
+            readout_in=Linear(fit(self.readout_in.weight, "hidden", "stream"), self.readout_in.bias),
             readout_out=self.readout_out,
             spec=spec,
         )
 
     def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
-        """The model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
+        """Return the model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
 
         Averages over T tokens vary by 1/sqrt(T) only: the readout net would start, and often stay, linear.
         """
@@ -231,17 +214,11 @@ class ClassTokenTransformer(AbstractModel):
     ) -> Self:
         encoder_in = self.encoder_in
         if not self.spec.vocabulary:  # ids have no units
-            dim = token_mean.shape[0]
-            weight = encoder_in.weight
-            content = weight[:, :dim] / token_scale
-            xp = weight.__array_namespace__()
-            encoder_in = Linear(xp.concat([content, weight[:, dim:]], axis=1), encoder_in.bias - content @ token_mean)
-        readout_out = Linear(
-            self.readout_out.weight * target_scale[:, None], self.readout_out.bias * target_scale + target_mean
-        )
+            encoder_in = encoder_in.of_raw_tokens(token_mean, token_scale)
+        readout_out = self.readout_out.to_raw_targets(target_mean, target_scale)
         return eqx.tree_at(lambda model: (model.encoder_in, model.readout_out), self, (encoder_in, readout_out))
 
-    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> AbstractHeadRemoval:
+    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> "HeadRemoval":
         if not self.spec.removes_heads:
             return super().head_removal(tokens)
         from .removal import HeadRemoval
@@ -260,29 +237,13 @@ class ClassTokenTransformer(AbstractModel):
             replace_fn=lambda output: with_zeros(output, axis=1, place=head),
         )
 
-    def torch_module(self) -> "torch.nn.Module":
-        from .torch_module import ClassTokenModule
-
-        return ClassTokenModule(self)
-
 
 def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int) -> ClassTokenTransformer:
     """Weights for sequences of `length` tokens, drawn as PyTorch draws its layers: uniform within 1/sqrt(fan-in)."""
     total, hidden, code = spec.total_dim, spec.hidden, spec.position_dim
 
-    def uniform(*names: str | int, shape: tuple[int, ...], fan_in: int) -> Any:
-        drawn = named_generator(seed, "initial weights", *names).uniform(-1, 1, shape)
-        return (drawn * fan_in**-0.5).astype(np.float32)
-
-    def normal(name: str, shape: tuple[int, ...], scale: float) -> Any:
-        return (scale * named_generator(seed, "initial weights", name).standard_normal(shape)).astype(np.float32)
-
-    def linear(*names: str | int, before: int, after: int, fan_in: int | None = None) -> Linear:
-        fan_in = fan_in or before
-        return Linear(
-            uniform(*names, "weight", shape=(after, before), fan_in=fan_in),
-            uniform(*names, "bias", shape=(after,), fan_in=fan_in),
-        )
+    def linear(*names: str | int, **shape: int) -> Linear:
+        return draw_linear(seed, *names, **shape)
 
     def inner_net(layer: int) -> InnerNet:
         return InnerNet(
@@ -291,23 +252,18 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
         )
 
     def attention(layer: int) -> Attention:
-        compared, carried = (spec.groups, spec.rank, total), (spec.groups, spec.head_dim, total)
-        outwards = (total, spec.heads, spec.head_dim)
+        shapes = spec.head_shapes.items()
         return Attention(
-            query=uniform("attention", layer, "query", shape=(spec.heads, spec.rank, total), fan_in=total),
-            key=uniform("attention", layer, "key", shape=compared, fan_in=total),
-            value=uniform("attention", layer, "value", shape=carried, fan_in=total),
-            output=uniform("attention", layer, "output", shape=outwards, fan_in=total),
+            **{name: draw_uniform(seed, "attention", layer, name, shape=shape, fan_in=total) for name, shape in shapes}
         )
 
     read = dim + (code if spec.positions == "concatenated" else 0)
     looked_up = spec.vocabulary - dim if spec.vocabulary else 0
     return ClassTokenTransformer(
-        # Of a table one column is read at a time: its numbers are those of a single weight.
         encoder_in=linear("encoder in", before=read + looked_up, after=hidden, fan_in=read),
         encoder_out=linear("encoder out", before=hidden, after=total),
-        position_table=normal("positions", (length, code), POSITION_SCALE) if code else None,
-        class_token=normal("class token", (total,), CLASS_TOKEN_SCALE),
+        position_table=draw_normal(seed, "positions", shape=(length, code), scale=POSITION_SCALE) if code else None,
+        class_token=draw_normal(seed, "class token", shape=(total,), scale=CLASS_TOKEN_SCALE),
         attention=tuple(attention(layer) for layer in range(spec.layers)),
         inner=tuple(inner_net(layer) for layer in range(spec.layers - 1)) if spec.inner_hidden else (),
         readout_in=linear("readout in", before=total, after=hidden),
@@ -317,7 +273,7 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
 
 
 def _resized(array: AnyArray, axis: int, size: int) -> AnyArray:
-    """The array cut, or filled up with zeros, to `size` along one axis."""
+    """Return the array cut, or filled up with zeros, to `size` along one axis."""
     array = array[(slice(None),) * axis + (slice(size),)]
     missing = list(array.shape)
     missing[axis] = size - array.shape[axis]

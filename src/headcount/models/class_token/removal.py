@@ -19,9 +19,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import erf
 
-from ..attention import of_heads
-from ..base import AbstractHeadRemoval, Elimination
-from .model import Attention, ClassTokenTransformer, Linear
+from ..attention import share_groups
+from ..base import HeadElimination
+from ..layers import Linear
+from .model import Attention, ClassTokenTransformer
 
 RIDGE = 1e-6
 """Added to a covariance, as a share of its mean variance: heads that repeat each other make it singular."""
@@ -30,7 +31,7 @@ Batch = Float[np.ndarray, "examples length dim"]
 
 
 @final
-class HeadRemoval(AbstractHeadRemoval):
+class HeadRemoval:
     """What every head carries to the class token over some examples, and the answers without some of the heads."""
 
     def __init__(self, model: ClassTokenTransformer, tokens: Batch):
@@ -67,27 +68,28 @@ class HeadRemoval(AbstractHeadRemoval):
         return self.values.shape[2]
 
     def prediction(self, kept: Sequence[int]) -> Float[np.ndarray, "all_values kept_values"]:
-        """The matrix by which the centred values of the kept heads predict those of all heads best."""
+        """Return the matrix by which the centred values of the kept heads predict those of all heads best."""
         places = self._places(kept)
         block = self.covariance[np.ix_(places, places)]
         return np.linalg.solve(block, self.covariance[places]).T
 
     def answers(self, kept: Sequence[int]) -> Float[np.ndarray, "examples outputs"]:
-        """The model's answers with the values of the other heads predicted."""
+        """Return the model's answers with the values of the other heads predicted."""
         to_hidden = self.to_hidden @ self.prediction(kept)
         return self._read_out(
             self.constant + self.to_hidden @ self.mean + self.centred[:, self._places(kept)] @ to_hidden.T
         )
 
     def _read_out(self, before: Float[np.ndarray, "examples hidden"]) -> Float[np.ndarray, "examples outputs"]:
-        """The answers, less the last bias, from what reaches the readout's units."""
+        """Return the answers, less the last bias, from what reaches the readout's units."""
         return (0.5 * before * (1 + erf(before / np.sqrt(2)))) @ _double(self.model.readout_out.weight).T
 
     def distance(self, kept: Sequence[int]) -> float:
-        """The mean squared change of the answers without the other heads, over the variance of the answers."""
+        """Return the mean squared change of the answers without the other heads, over the variance of the answers."""
         return float(np.mean((self.answers(kept) - self.whole) ** 2)) / self.variance
 
-    def eliminated(self) -> Elimination:
+    def eliminated(self) -> HeadElimination:
+        """Remove the head whose absence changes the answers least, again and again, down to one."""
         kept, order, distances = list(range(self.heads)), [], []
         before = self.constant + self.to_hidden @ self.mean + self.centred @ self.to_hidden.T
         while len(kept) > 1:
@@ -107,7 +109,7 @@ class HeadRemoval(AbstractHeadRemoval):
             kept.remove(head)
             order.append(head)
             distances.append(distance)
-        return Elimination(tuple(order), tuple(distances))
+        return HeadElimination(tuple(order), tuple(distances))
 
     def without(self, removed: Sequence[int]) -> ClassTokenTransformer:
         """The model without these heads; it answers as `answers` says, but for what the narrower embedding loses."""
@@ -140,7 +142,7 @@ class HeadRemoval(AbstractHeadRemoval):
         narrow_query = query @ basis
         narrow_query = narrow_query + _rank_one(asked - narrow_query @ narrow_token, narrow_token)
         narrow_key = key @ tokens_basis
-        lacking = compared - np.einsum("hre,hr->he", of_heads(narrow_key, len(kept)), asked)
+        lacking = compared - np.einsum("hre,hr->he", share_groups(narrow_key, len(kept)), asked)
         if shares:
             narrow_key = narrow_key + np.linalg.lstsq(asked, lacking, rcond=None)[0]
         else:
@@ -172,14 +174,14 @@ class HeadRemoval(AbstractHeadRemoval):
 
 
 def _widened(basis: np.ndarray, width: int) -> np.ndarray:
-    """A basis with further directions, up to `width` in all: heads that share what they read may need fewer."""
+    """Return a basis with further directions, up to `width` in all: heads that share what they read may need fewer."""
     return basis if basis.shape[1] == width else np.linalg.qr(basis, mode="complete")[0][:, :width]
 
 
 def _read(
     model: ClassTokenTransformer, there: Bool[np.ndarray, "examples length"]
 ) -> Bool[np.ndarray, "examples length"]:
-    """Which tokens the class token reads."""
+    """Return which tokens the class token reads."""
     window = model.spec.window
     if window is None:
         return there
@@ -188,7 +190,7 @@ def _read(
 
 
 def _rank_one(miss: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """The smallest matrix, or stack of them, that maps `along` to `miss`; zero where `along` is."""
+    """Return the smallest matrix, or stack of them, that maps `along` to `miss`; zero where `along` is."""
     square = float(along @ along)
     return miss[..., None] * along / square if square > 0 else np.zeros((*miss.shape, len(along)))
 
@@ -200,7 +202,7 @@ def _features(
     Float[np.ndarray, "total features"],
     Bool[np.ndarray, "examples length"],
 ]:
-    """What a token's embedding is linear in, the matrix that makes it, and which tokens are there.
+    """Return what a token's embedding is linear in, the matrix that makes it, and which tokens are there.
 
     A token's features are the hidden units, 1, and its position; those of an absent token are zeros.
     """

@@ -7,23 +7,21 @@ Source: the model class H(h, n, d, T, M) of Yu et al. (arXiv 2510.06662), sectio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
-from ..._choices import POSITIONS, AttentionKind, Positions, Precision, require_choice
+from ..._choices import Positions, Precision
 from ..._options import option
 from ...backends.advance import ModelSizes
 from ...errors import require, require_count
-from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
-from ..base import AbstractSpec, Arrays, axis_size
+from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec
+from ..base import Arrays, axis_size
+from ..layers import POSITION_CODE_DIM
 
 if TYPE_CHECKING:
     from .model import ClassTokenTransformer
 
-POSITION_CODE_DIM = 8
-"""Numbers in a concatenated position code."""
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class ClassTokenSpec(AbstractSpec):
+class ClassTokenSpec(AbstractAttentionSpec):
     """heads attention heads of value width head_dim, between two feed-forward nets of `hidden` units.
 
     A head carries `head_dim` numbers of value and compares `rank` numbers of query and key; the two are equal unless
@@ -64,6 +62,8 @@ class ClassTokenSpec(AbstractSpec):
         "final_norm",
         *ATTENTION_FIELDS,
     )
+    may_be_zero: ClassVar[tuple[str, ...]] = ("vocabulary", "inner_hidden")
+    output_axes: ClassVar[tuple[str, ...]] = ("stream", "heads", "head_dim")
     answered_at = "sequence"
 
     heads: int
@@ -77,41 +77,27 @@ class ClassTokenSpec(AbstractSpec):
     vocabulary: int = 0
     inner_hidden: int = option(0, "Units of nets between the layers of class-token models (default: 0).")
     final_norm: bool = option(False, "A norm before the answer is read.")
-    kv_heads: int | None = option(None, "Sets of keys and values that heads share (default: one per head).")
-    window: int | None = option(None, "Tokens that a query sees: the class token the last ones (default: all).")
-    causal: bool = option(False, "No token reads later ones; of use with several layers.")
-    attention: AttentionKind = option("soft", "soft (default), hard, linear or top-k.")
-    top_k: int | None = option(None, "Tokens that a head of top-k attention reads.")
 
     def __post_init__(self):
         if self.rank is None:
             object.__setattr__(self, "rank", self.head_dim)
-        for name in ("heads", "head_dim", "rank", "hidden", "layers"):
-            require_count(name, getattr(self, name))
+        super().__post_init__()
         require(
             self.rank <= self.total_dim,
             f"rank must be at most heads * head_dim = {self.total_dim}, the width that is projected; got {self.rank}.",
             what="rank",
             given=self.rank,
         )
-        for name in ("vocabulary", "inner_hidden"):
-            require_count(name, getattr(self, name), least=0)
         require(
             self.layers > 1 or not self.inner_hidden,
             what="inner_hidden",
             given=self.inner_hidden,
             needed="0 with one layer: the nets are between layers",
         )
-        for name in ("masks_padding", "final_norm"):
-            given = getattr(self, name)
-            require(isinstance(given, bool), what=name, given=given, needed="True or False")
-        require_choice("positions", self.positions, POSITIONS)
         require(0 < self.beta < float("inf"), what="beta", given=self.beta, needed="positive and finite")
         object.__setattr__(self, "beta", float(self.beta))
-        require_attention(self)
-        scored = self.attention != "linear" or self.beta == 1
-        needed = '1 with attention "linear", whose weights a factor does not change'
-        require(scored, what="beta", given=self.beta, needed=needed)
+        needed = f'1 with attention "{self.attention}", whose weights a factor does not change'
+        require(self.reading.features is None or self.beta == 1, what="beta", given=self.beta, needed=needed)
 
     @classmethod
     def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> Self:
@@ -134,9 +120,10 @@ class ClassTokenSpec(AbstractSpec):
         return self.heads * self.head_dim
 
     @property
-    def groups(self) -> int:
-        """Sets of keys and values: one per head unless heads share them."""
-        return self.kv_heads or self.heads
+    def axis_sizes(self) -> dict[str, int]:
+        """Sizes of the axes of a layer's heads; the stream is the embedding."""
+        sizes = {"heads": self.heads, "groups": self.groups, "rank": self.rank, "head_dim": self.head_dim}
+        return sizes | {"stream": self.total_dim}
 
     @property
     def position_dim(self) -> int:
@@ -148,16 +135,11 @@ class ClassTokenSpec(AbstractSpec):
         """Whether tokens that are all NaN are absent."""
         return self.masks_padding
 
-    @property
-    def token_ids(self) -> int:
-        """How many token ids are looked up; 0: tokens are numbers."""
-        return self.vocabulary
-
     def with_rank(self, rank: int) -> Self:
         return replace(self, rank=rank)
 
     def padded(self) -> Self:
-        """With the next multiple of four heads where heads are narrow, of fewer where they are wide.
+        """Round up to the next multiple of four heads where heads are narrow, of fewer where they are wide.
 
         Padding wastes arithmetic and saves compiling. With heads of 8 numbers and one layer compiling weighs more; wide
         heads and deep models are costly to pad, and under a fixed total_dim no two head counts could share a program.
@@ -176,12 +158,12 @@ class ClassTokenSpec(AbstractSpec):
         them share one set; other kinds of attention have no predicted values.
         """
         divides = self.kv_heads in (None, 1)
-        return self.layers == 1 and not self.final_norm and divides and self.attention == "soft"
+        return self.layers == 1 and not self.final_norm and divides and self.reading.is_softmax
 
     @property
     def pools(self) -> bool:
         """Of one layer with soft attention to every token: what the class token reads is one pooling."""
-        return self.layers == 1 and self.attention == "soft" and self.window is None and not self.vocabulary
+        return self.layers == 1 and self.reading.is_softmax and self.window is None and not self.vocabulary
 
     def step_sizes(self, *, length: int, dim: int, outputs: int) -> ModelSizes | None:
         if not self.pools or self.final_norm:
@@ -201,9 +183,6 @@ class ClassTokenSpec(AbstractSpec):
             beta=self.beta,
         )
 
-    def require_length(self, length: int) -> None:
-        require_tokens(self, length)
-
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
         from .model import draw
 
@@ -212,7 +191,7 @@ class ClassTokenSpec(AbstractSpec):
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
         outputs, dim = axis_size(arrays, "readout_out.bias", 0), axis_size(arrays, "encoder_in.weight", 1)
-        length = least_length(self) if self.positions == "none" else axis_size(arrays, "position_table", 0)
+        length = self.least_length if self.positions == "none" else axis_size(arrays, "position_table", 0)
         if self.positions == "concatenated":
             dim -= axis_size(arrays, "position_table", 1)
         dim = 1 if self.vocabulary else dim
@@ -229,18 +208,18 @@ class ClassTokenSpec(AbstractSpec):
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         """M, the four attention matrices of each layer, the class token, the position table."""
         total = self.total_dim
-        attention = (self.heads + self.groups) * (self.rank + self.head_dim) * total * self.layers
+        attention = self.head_parameters * self.layers
         nets = self.feed_forward_parameters(dim=dim, outputs=outputs)
         if self.inner_hidden:
             nets += (self.layers - 1) * (2 * total * self.inner_hidden + self.inner_hidden + total)
         return nets + attention + total + length * self.position_dim
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        """Of the folded forward pass. The per-batch work (u_i, W_V,i W2) is left out."""
+        """Count those of the folded forward pass. The per-batch work (u_i, W_V,i W2) is left out."""
         heads, total, hidden, compared = self.heads, self.total_dim, self.hidden, self.heads * self.rank
         readout = 2 * hidden * total + 2 * outputs * hidden
         encoder_in = 0 if self.vocabulary else 2 * length * dim * hidden  # a table is looked up
-        kernel = self.attention == "linear"  # which needs keys, where scores need one direction per head
+        kernel = self.reading.features is not None  # which needs keys, where scores need one direction per head
         if self.layers == 1:
             scores = length * (hidden * self.groups * self.rank + compared if kernel else hidden * heads)
             attention = 2 * scores + 2 * length * hidden * heads + 2 * total * hidden + 2 * total * total
@@ -262,7 +241,7 @@ class ClassTokenSpec(AbstractSpec):
     def activations(self, *, length: int, dim: int) -> int:
         at_class_token = 4 * self.total_dim
         if self.layers == 1:
-            compared = 2 * (self.heads + 2 * self.groups) * self.rank if self.attention == "linear" else 0
+            compared = 2 * (self.heads + 2 * self.groups) * self.rank if self.reading.features is not None else 0
             return length * (dim + 4 * self.hidden + 6 * self.heads + compared) + at_class_token
         per_layer = 10 * self.total_dim + 4 * self.heads * length + 3 * self.inner_hidden
         return length * (dim + 4 * self.hidden + (self.layers - 1) * per_layer) + at_class_token

@@ -6,21 +6,18 @@ y = W2 gelu(W1 r(X) + b1) + b2      r(X): what an architecture makes of the sequ
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Bool, Float
 
-from ..._choices import AnsweredAt, Precision, require_choice
+from ..._choices import Precision
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
-from ...errors import require, require_count
-from ...keys import named_generator
-from ..base import AbstractModel, AbstractSpec, Arrays, absent_tokens, axis_size, looked_up, read_tokens
-from ..class_token.model import POSITION_SCALE, Linear
-from ..class_token.spec import POSITION_CODE_DIM
+from ...errors import require
+from ..base import AbstractModel, AbstractSpec, Arrays, absent_tokens, axis_size, read_tokens
+from ..layers import POSITION_CODE_DIM, POSITION_SCALE, Linear, draw_linear, draw_normal, looked_up
 
 MAX_WIDTH = 1 << 16
 """Where the search for a width ends."""
@@ -41,22 +38,15 @@ class AbstractControlSpec(AbstractSpec):
     heads: int
     width: int
     hidden: int = 32
-    positions: str = "none"
-    answered_at: AnsweredAt = "sequence"
+    positions: Literal["none", "concatenated"] = "none"
+    answered_at: Literal["sequence", "query"] = "sequence"
     masks_padding: bool = False
     vocabulary: int = 0
     rank: int = 1
     head_dim: int = 1
 
     def __post_init__(self):
-        for name in ("heads", "width", "hidden", "rank", "head_dim"):
-            require_count(name, getattr(self, name))
-        require_count("vocabulary", self.vocabulary, least=0)
-        require_choice("positions", self.positions, ("none", "concatenated"))
-        require_choice("answered_at", self.answered_at, ("sequence", "query"))
-        require(
-            isinstance(self.masks_padding, bool), what="masks_padding", given=self.masks_padding, needed="True or False"
-        )
+        self.check_fields()
 
     @classmethod
     def matched(cls, like: AbstractSpec, *, length: int, dim: int, outputs: int, **fields: Any) -> Self:
@@ -89,7 +79,7 @@ class AbstractControlSpec(AbstractSpec):
             "positions": "none" if getattr(like, "positions", "none") == "none" else "concatenated",
             "answered_at": like.answered_at,
             "masks_padding": like.masks_nan,
-            "vocabulary": like.token_ids,
+            "vocabulary": like.vocabulary,
         }
         sizes = {"length": length, "dim": dim, "outputs": outputs}
         smallest, wanted = cls(width=1, **(taken | fields)), like.parameters(**sizes)
@@ -108,11 +98,6 @@ class AbstractControlSpec(AbstractSpec):
         return self.masks_padding
 
     @property
-    def token_ids(self) -> int:
-        """How many token ids are looked up; 0: tokens are numbers."""
-        return self.vocabulary
-
-    @property
     def code_dim(self) -> int:
         """Numbers of a position code; 0 without positions."""
         return POSITION_CODE_DIM if self.positions == "concatenated" else 0
@@ -123,7 +108,7 @@ class AbstractControlSpec(AbstractSpec):
         """Numbers that the readout net reads."""
 
     def with_rank(self, rank: int) -> Self:
-        """The same spec compared with a transformer of another rank."""
+        """Return the same spec compared with a transformer of another rank."""
         return replace(self, rank=rank)
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
@@ -132,7 +117,7 @@ class AbstractControlSpec(AbstractSpec):
         return {"length": length, "dim": dim, "outputs": axis_size(arrays, "readout_out.bias", 0)}
 
     def before(self, dim: int) -> int:
-        """Numbers that a token's first layer multiplies, its position code included."""
+        """Count the numbers that a token's first layer multiplies, its position code included."""
         return (self.vocabulary or dim) + self.code_dim
 
     def shared_parameters(self, *, length: int, outputs: int) -> int:
@@ -140,7 +125,7 @@ class AbstractControlSpec(AbstractSpec):
         return self.hidden * (self.read_dim + 1) + outputs * (self.hidden + 1) + length * self.code_dim
 
     def first_flops(self, *, length: int, dim: int, after: int) -> int:
-        """Of the first layer, which looks ids up; the codes of positions are multiplied once per batch."""
+        """Count those of the first layer, which looks ids up; codes of positions are multiplied once per batch."""
         return 0 if self.vocabulary else 2 * length * dim * after
 
     def readout_flops(self, *, outputs: int) -> int:
@@ -159,7 +144,7 @@ class AbstractControl(AbstractModel):
 
     @abstractmethod
     def reads(self, tokens: Tokens, absent: Bool[AnyArray, " length"]) -> Float[AnyArray, " read"]:
-        """What the readout net reads of a sequence. Absent tokens hold zeros, and must change nothing."""
+        """Return what the readout net reads of a sequence. Absent tokens hold zeros, and must change nothing."""
 
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target:
         dim = 1 if self.spec.vocabulary else self.token_in.weight.shape[1] - self.spec.code_dim
@@ -175,7 +160,7 @@ class AbstractControl(AbstractModel):
         return self.reads(jnp.where(absent[:, None], 0, tokens), absent)
 
     def first_layer(self, tokens: Tokens) -> Float[AnyArray, "length after"]:
-        """The first layer of every token, its position code included."""
+        """Return the first layer of every token, its position code included."""
         code = self.spec.code_dim
         weight, codes = jnp.split(jnp.asarray(self.token_in.weight), [self.token_in.weight.shape[1] - code], axis=1)
         first = (looked_up(weight, tokens) if self.spec.vocabulary else tokens @ weight.T) + self.token_in.bias
@@ -199,51 +184,30 @@ class AbstractControl(AbstractModel):
         target_mean: Float[AnyArray, " outputs"],
         target_scale: Float[AnyArray, " outputs"],
     ) -> Self:
-        readout_out = Linear(
-            self.readout_out.weight * target_scale[:, None], self.readout_out.bias * target_scale + target_mean
-        )
+        readout_out = self.readout_out.to_raw_targets(target_mean, target_scale)
         model = eqx.tree_at(lambda model: model.readout_out, self, readout_out)
         return model if self.spec.vocabulary else model.in_raw_tokens(token_mean, token_scale)  # ids have no units
 
     def in_raw_tokens(self, mean: Float[AnyArray, " dim"], scale: Float[AnyArray, " dim"]) -> Self:
-        """The model rewritten to read tokens in the task's own units."""
-        weight, dim = self.token_in.weight, mean.shape[0]
-        content = weight[:, :dim] / scale
-        xp = weight.__array_namespace__()
-        token_in = Linear(xp.concat([content, weight[:, dim:]], axis=1), self.token_in.bias - content @ mean)
-        return eqx.tree_at(lambda model: model.token_in, self, token_in)
+        """Return the model rewritten to read tokens in the task's own units."""
+        return eqx.tree_at(lambda model: model.token_in, self, self.token_in.of_raw_tokens(mean, scale))
 
 
-def drawn(seed: int, *names: str | int, shape: tuple[int, ...], fan_in: int) -> Any:
-    """Weights as PyTorch draws those of a linear layer: uniform within 1/sqrt(fan-in)."""
-    uniform = named_generator(seed, "initial weights", *names).uniform(-1, 1, shape)
-    return (uniform * fan_in**-0.5).astype(np.float32)
-
-
-def drawn_linear(seed: int, *names: str | int, before: int, after: int, fan_in: int | None = None) -> Linear:
-    fan_in = fan_in or before
-    return Linear(
-        drawn(seed, *names, "weight", shape=(after, before), fan_in=fan_in),
-        drawn(seed, *names, "bias", shape=(after,), fan_in=fan_in),
-    )
-
-
-def drawn_ends(
+def draw_ends(
     spec: AbstractControlSpec, seed: int, *, length: int, dim: int, outputs: int, after: int
 ) -> dict[str, Any]:
-    """The shared fields of a model whose first layer has `after` units."""
-    codes = named_generator(seed, "initial weights", "positions").standard_normal((length, spec.code_dim))
+    """Return the shared fields of a model whose first layer has `after` units."""
+    codes = draw_normal(seed, "positions", shape=(length, spec.code_dim), scale=POSITION_SCALE)
     return {
-        # Of a table of ids one column is read at a time: its numbers are those of a single weight.
-        "token_in": drawn_linear(seed, "token in", before=spec.before(dim), after=after, fan_in=dim + spec.code_dim),
-        "position_table": (POSITION_SCALE * codes).astype(np.float32) if spec.code_dim else None,
-        "readout_in": drawn_linear(seed, "readout in", before=spec.read_dim, after=spec.hidden),
-        "readout_out": drawn_linear(seed, "readout out", before=spec.hidden, after=outputs),
+        "token_in": draw_linear(seed, "token in", before=spec.before(dim), after=after, fan_in=dim + spec.code_dim),
+        "position_table": codes if spec.code_dim else None,
+        "readout_in": draw_linear(seed, "readout in", before=spec.read_dim, after=spec.hidden),
+        "readout_out": draw_linear(seed, "readout out", before=spec.hidden, after=outputs),
     }
 
 
 def _nearest_width(parameters: Callable[[int], int], wanted: int) -> int:
-    """The width whose number of parameters, which grows with it, is nearest to `wanted`."""
+    """Return the width whose number of parameters, which grows with it, is nearest to `wanted`."""
     low, high = 1, 2
     while parameters(high) <= wanted and high < MAX_WIDTH:
         low, high = high, 2 * high

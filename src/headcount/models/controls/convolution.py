@@ -7,7 +7,7 @@ Three layers see 7 tokens to each side. Zeros lie beyond the ends, and in place 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import ClassVar, final
 
 import equinox as eqx
 import jax
@@ -15,13 +15,9 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Tokens
-from ...errors import require_count
-from ..class_token.model import Linear
-from .base import AbstractControl, AbstractControlSpec, drawn_ends, drawn_linear
+from ..layers import Linear, draw_linear
+from .base import AbstractControl, AbstractControlSpec, draw_ends
 from .pooling import pooled
-
-if TYPE_CHECKING:
-    import torch
 
 KERNEL = 3
 """Tokens that one convolution reads."""
@@ -47,10 +43,6 @@ class ConvolutionSpec(AbstractControlSpec):
 
     layers: int = 3
 
-    def __post_init__(self):
-        super().__post_init__()
-        require_count("layers", self.layers)
-
     @property
     def read_dim(self) -> int:
         return self.width * (2 + (self.answered_at == "query"))
@@ -58,9 +50,9 @@ class ConvolutionSpec(AbstractControlSpec):
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Convolution":
         return Convolution(
             # Tokens enter one by one: what their units are can then be put into these weights, also at the ends.
-            **drawn_ends(self, seed, length=length, dim=dim, outputs=outputs, after=self.width),
+            **draw_ends(self, seed, length=length, dim=dim, outputs=outputs, after=self.width),
             convolutions=tuple(
-                drawn_linear(seed, "convolution", layer, before=KERNEL * self.width, after=self.width)
+                draw_linear(seed, "convolution", layer, before=KERNEL * self.width, after=self.width)
                 for layer in range(self.layers)
             ),
             spec=self,
@@ -99,11 +91,6 @@ class Convolution(AbstractControl):
             state = jnp.where(there, state + seen @ convolution.weight.T + convolution.bias, 0)
         read = pooled(state, absent, "both")
         return jnp.concatenate([read, state[-1]]) if self.spec.answered_at == "query" else read
-
-    def torch_module(self) -> "torch.nn.Module":
-        from .torch_module import ConvolutionModule
-
-        return ConvolutionModule(self)
 
 
 def neighbours(state: Float[AnyArray, "length width"], reach: int) -> Float[AnyArray, "length seen"]:

@@ -8,25 +8,18 @@ Source: Zaheer et al., "Deep Sets" (arXiv 1703.06114); the maximum as in PointNe
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, final, get_args
+from typing import ClassVar, Literal, Self, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from ..._choices import require_choice
 from ..._shapes import AnyArray, Tokens
-from ..base import looked_up
-from ..class_token.model import Linear
-from .base import AbstractControl, AbstractControlSpec, drawn, drawn_ends, drawn_linear
-
-if TYPE_CHECKING:
-    import torch
+from ..layers import Linear, draw_linear, draw_uniform, looked_up
+from .base import AbstractControl, AbstractControlSpec, draw_ends
 
 Pool = Literal["max", "mean", "both"]
-POOLS: tuple[Pool, ...] = get_args(Pool)
-QUERY_AT = ("readout", "tokens")
 
 
 @final
@@ -52,12 +45,7 @@ class PoolingSpec(AbstractControlSpec):
     kind: ClassVar[str] = "pooling"
 
     pool: Pool = "max"
-    query_at: str = "readout"
-
-    def __post_init__(self):
-        super().__post_init__()
-        require_choice("pool", self.pool, POOLS)
-        require_choice("query_at", self.query_at, QUERY_AT)
+    query_at: Literal["readout", "tokens"] = "readout"
 
     @property
     def read_dim(self) -> int:
@@ -69,11 +57,11 @@ class PoolingSpec(AbstractControlSpec):
         return self.answered_at == "query" and self.query_at == "tokens"
 
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Pooling":
-        content = self.vocabulary or dim
-        query_in = drawn(seed, "query in", shape=(self.hidden, content), fan_in=dim) if self.asks_tokens else None
+        shape = (self.hidden, self.vocabulary or dim)
+        query_in = draw_uniform(seed, "query in", shape=shape, fan_in=dim) if self.asks_tokens else None
         return Pooling(
-            **drawn_ends(self, seed, length=length, dim=dim, outputs=outputs, after=self.hidden),
-            token_out=drawn_linear(seed, "token out", before=self.hidden, after=self.width),
+            **draw_ends(self, seed, length=length, dim=dim, outputs=outputs, after=self.hidden),
+            token_out=draw_linear(seed, "token out", before=self.hidden, after=self.width),
             query_in=query_in,
             spec=self,
         )
@@ -125,16 +113,11 @@ class Pooling(AbstractControl):
             (query_in, model.token_in.bias - query_in @ mean),
         )
 
-    def torch_module(self) -> "torch.nn.Module":
-        from .torch_module import PoolingModule
-
-        return PoolingModule(self)
-
 
 def pooled(
     features: Float[AnyArray, "tokens width"], absent: Bool[AnyArray, " tokens"], pool: Pool
 ) -> Float[AnyArray, " pooled"]:
-    """The maximum, the mean, or both one after the other, over the tokens that are there."""
+    """Return the maximum, the mean, or both one after the other, over the tokens that are there."""
     there = ~absent[:, None]
     largest = jnp.max(jnp.where(there, features, -jnp.inf), axis=0)
     if pool == "max":

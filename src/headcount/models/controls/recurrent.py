@@ -8,7 +8,7 @@ Source: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder" 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import ClassVar, final
 
 import equinox as eqx
 import jax
@@ -16,11 +16,8 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Tokens
-from ..class_token.model import Linear
-from .base import AbstractControl, AbstractControlSpec, drawn_ends, drawn_linear
-
-if TYPE_CHECKING:
-    import torch
+from ..layers import Linear, draw_linear
+from .base import AbstractControl, AbstractControlSpec, draw_ends
 
 UNROLLED = 4
 """Tokens per turn of the compiled loop: fewer turns, at a little more to compile."""
@@ -50,8 +47,8 @@ class RecurrentSpec(AbstractControlSpec):
 
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Recurrent":
         return Recurrent(
-            **drawn_ends(self, seed, length=length, dim=dim, outputs=outputs, after=3 * self.width),
-            state_in=drawn_linear(seed, "state in", before=self.width, after=3 * self.width),
+            **draw_ends(self, seed, length=length, dim=dim, outputs=outputs, after=3 * self.width),
+            state_in=draw_linear(seed, "state in", before=self.width, after=3 * self.width),
             spec=self,
         )
 
@@ -90,8 +87,3 @@ class Recurrent(AbstractControl):
         first = self.first_layer(tokens)
         start = jnp.zeros(self.spec.width, first.dtype)
         return jax.lax.scan(step, start, (first, absent), unroll=min(UNROLLED, len(first)))[0]
-
-    def torch_module(self) -> "torch.nn.Module":
-        from .torch_module import RecurrentModule
-
-        return RecurrentModule(self)

@@ -14,9 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray
-from ..attention import of_heads, weights_of_scores
-from ..attention.hard import largest_alone
-from ..attention.linear import features, shares
+from ..attention import HeadWeights, hide_unread, share_groups, weights_of_scores
 from . import thin
 from .spec import EncoderSpec
 
@@ -29,53 +27,41 @@ LANES = 32
 """Threads of a GPU that work in step."""
 
 Stream = Float[AnyArray, "length stream"]
+Keys = Float[AnyArray, "keys stream"]
 Unread = Bool[AnyArray, "*queries keys"] | None
 
 
-class Heads(eqx.Module):
-    """Every head of a layer, with keys and values per head or per group of heads.
+class Heads(HeadWeights):
+    """Every head of a layer, of all its blocks.
 
     Biases are None where the spec has none; keys never have one, no softmax would see it.
     """
 
-    query: Float[AnyArray, "total_heads rank stream"]
-    key: Float[AnyArray, "total_groups rank stream"]
-    value: Float[AnyArray, "total_groups head_dim stream"]
-    output: Float[AnyArray, "total_heads head_dim stream"]
-    query_bias: Float[AnyArray, "total_heads rank"] | None
-    value_bias: Float[AnyArray, "total_groups head_dim"] | None
-    output_bias: Float[AnyArray, " stream"] | None
+    query_bias: Float[AnyArray, "total_heads rank"] | None = None
+    value_bias: Float[AnyArray, "total_groups head_dim"] | None = None
+    output_bias: Float[AnyArray, " stream"] | None = None
 
 
 def attention_weights(
     layer: Heads,
     spec: EncoderSpec,
     queries: Float[AnyArray, "queries stream"],
-    keys: Float[AnyArray, "keys stream"],
+    keys: Keys,
     unread: Unread = None,
 ) -> Float[AnyArray, "some_heads queries keys"]:
-    """How much of every key that it reads each head reads for every query."""
+    """Return how much of every key each head reads for every query."""
     asked = _project(layer.query, layer.query_bias, queries)
-    held = of_heads(_project(layer.key, None, keys), len(asked), blocks=spec.multiplier)
-    if spec.attention == "linear":
-        asked, held = (features(part.astype(_exact(part))) for part in (asked, held))
-        return shares(_product_of_heads(asked, held.swapaxes(1, 2)), unread, axis=-1).astype(keys.dtype)
-    scores = _product_of_heads(asked, held.swapaxes(1, 2))
-    if unread is not None:
-        scores = jnp.where(unread, -jnp.inf, scores)
-    if spec.attention == "hard":
-        return largest_alone(scores, axis=-1, dtype=keys.dtype)
-    return weights_of_scores(scores.astype(_exact(scores)) * spec.rank**-0.5, spec, axis=-1).astype(keys.dtype)
+    held = share_groups(_project(layer.key, None, keys), len(asked), blocks=spec.multiplier)
+    if spec.reading.features is not None:
+        asked, held = spec.reading.features(asked), spec.reading.features(held)
+    scores = hide_unread(_product_of_heads(asked, held.swapaxes(1, 2)), spec, unread)
+    if spec.reading.is_scaled:
+        scores = scores.astype(_exact(scores)) * spec.rank**-0.5
+    return weights_of_scores(scores, spec, axis=-1).astype(keys.dtype)
 
 
-def attend(
-    heads: Heads,
-    spec: EncoderSpec,
-    stream: Stream,
-    keys: Float[AnyArray, "keys stream"],
-    unread: Unread,
-) -> Stream:
-    """The mean over blocks of what their heads read."""
+def attend(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
+    """Return the mean over blocks of what their heads read."""
     per_head = max(1, len(stream) * len(keys))
     at_once = max(1, min(spec.total_heads, WEIGHTS_AT_ONCE // per_head))
     at_once = next(count for count in range(at_once, 0, -1) if spec.total_heads % count == 0)
@@ -93,10 +79,10 @@ def attend(
 
 
 def _ungrouped(heads: Heads, spec: EncoderSpec) -> Heads:
-    """The same heads, each with a copy of the keys and values that it shares."""
+    """Return the same heads, each with a copy of the keys and values that it shares."""
 
     def copied(part: Any) -> Any:
-        return part if part is None else of_heads(part, spec.total_heads, blocks=spec.multiplier)
+        return part if part is None else share_groups(part, spec.total_heads, blocks=spec.multiplier)
 
     shared = (heads.key, heads.value, heads.value_bias)
     return eqx.tree_at(
@@ -104,32 +90,20 @@ def _ungrouped(heads: Heads, spec: EncoderSpec) -> Heads:
     )
 
 
-def _read(
-    heads: Heads,
-    spec: EncoderSpec,
-    stream: Stream,
-    keys: Float[AnyArray, "keys stream"],
-    unread: Unread,
-) -> Stream:
+def _read(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
     weights = attention_weights(heads, spec, stream, keys, unread)
-    carried = of_heads(_project(heads.value, heads.value_bias, keys), len(weights), blocks=spec.multiplier)
+    carried = share_groups(_project(heads.value, heads.value_bias, keys), len(weights), blocks=spec.multiplier)
     return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.output)
 
 
 def _are_thin(spec: EncoderSpec, queries: int) -> bool:
-    """Whether `thin` is faster: on a GPU, with heads of few numbers that fill its threads."""
+    """Return whether `thin` is faster: on a GPU, with heads of few numbers that fill its threads."""
     thin_heads = max(spec.rank, spec.head_dim) <= thin.WIDEST and spec.total_heads >= LANES and spec.kv_heads is None
-    return jax.default_backend() == "gpu" and spec.attention == "soft" and thin_heads and queries > 1
+    return jax.default_backend() == "gpu" and spec.reading.is_softmax and thin_heads and queries > 1
 
 
-def _read_thin(
-    heads: Heads,
-    spec: EncoderSpec,
-    stream: Stream,
-    keys: Float[AnyArray, "keys stream"],
-    unread: Unread,
-) -> Stream:
-    """As `_read`, with heads as the last axis; what is multiplied there is float32 at least."""
+def _read_thin(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
+    """Do as `_read` does, with heads as the last axis; what is multiplied there is float32 at least."""
 
     def projected(weight, bias, tokens):
         flat = weight.transpose(2, 1, 0).reshape(weight.shape[2], -1)

@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 from jaxtyping import Key as KeyOf
 
 from ..._shapes import AnyArray
-from ..norms import layer_norm, unit_norm
-from .attention import Heads, Stream, Unread, attend, attention_weights
+from ..layers import layer_norm, unit_norm
+from .attention import Heads, Keys, Stream, Unread, attend, attention_weights
 from .spec import EncoderSpec
 
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
@@ -41,11 +41,11 @@ def apply_layer(
     layer: EncoderLayer,
     spec: EncoderSpec,
     stream: Stream,
-    keys: Float[AnyArray, "keys stream"],
+    keys: Keys,
     unread: Unread,
     drops: Drops | None,
 ) -> Stream:
-    """The stream after one layer, for the queries in `stream`; `drops` are the keys of its two sublayers."""
+    """Return the stream after one layer, for the queries in `stream`; `drops` are the keys of its two sublayers."""
 
     def sublayer(
         stream: Stream, scale: Float[AnyArray, ""] | None, change: Callable[[Stream], Stream], place: int
@@ -73,10 +73,10 @@ def weights_in_layer(
     layer: EncoderLayer,
     spec: EncoderSpec,
     queries: Float[AnyArray, "queries stream"],
-    keys: Float[AnyArray, "keys stream"],
+    keys: Keys,
     unread: Unread,
 ) -> Float[AnyArray, "some_heads queries keys"]:
-    """How much of every key each head of the layer reads for queries that enter it."""
+    """Return how much of every key each head of the layer reads for queries that enter it."""
     if spec.norm_first:
         queries, keys = (norm(part, spec, layer.attention_scale) for part in (queries, keys))
     return attention_weights(layer.heads, spec, queries, keys, unread)

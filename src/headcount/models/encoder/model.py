@@ -12,7 +12,7 @@ shift: the maps that follow a norm that comes first can learn both.
 Weights and tokens of half precision are multiplied as they are; norms and softmax are computed in float32.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import equinox as eqx
 import jax
@@ -23,17 +23,15 @@ from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
 from ...keys import named_generator
-from ..attention import places_of, unread
-from ..base import AbstractModel, absent_tokens, looked_up, read_tokens, with_zeros
+from ..attention import places_of, unread_keys
+from ..base import AbstractModel, absent_tokens, read_tokens
+from ..layers import looked_up, with_zeros
 from .attention import Heads, Stream, Unread
 from .layer import Affine, EncoderLayer, apply_layer, dropped, norm, weights_in_layer
 from .spec import EncoderSpec
 
-if TYPE_CHECKING:
-    import torch
-
 ALIGNED = 8
-"""Places to a multiple of which a stream is filled up in half precision."""
+"""In half precision a stream is filled up to a multiple of this many places."""
 
 
 @final
@@ -61,7 +59,7 @@ class Encoder(AbstractModel):
         return read[0] if asks_once else read
 
     def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
-        """In the order of `layers.0.heads`: the heads of all blocks that a layer averages."""
+        """Return the weights in the order of `layers.0.heads`: the heads of all blocks that a layer averages."""
         spec, passed = self.spec, _pass(self, tokens)
         first = passed.filled
         asks = slice(first, first + 1) if spec.answered_at == "tokens" else slice(-1, None)
@@ -101,14 +99,9 @@ class Encoder(AbstractModel):
         read = Affine(read.weight * target_scale[:, None], read.bias * target_scale + target_mean)
         return eqx.tree_at(lambda model: (model.embed, model.read), self, (embed, read))
 
-    def torch_module(self) -> "torch.nn.Module":
-        from .torch_module import EncoderModule
-
-        return EncoderModule(self)
-
 
 def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -> Encoder:
-    """Weights for sequences of `length` tokens, drawn as PyTorch draws its encoder layers."""
+    """Draw weights for sequences of `length` tokens as PyTorch draws its encoder layers."""
     stream, total, rank, head_dim = spec.stream_dim, spec.total_heads, spec.rank, spec.head_dim
 
     def uniform(*names: str | int, shape: tuple[int, ...], bound: float) -> Any:
@@ -137,10 +130,10 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
     def layer(place: int) -> EncoderLayer:
         return EncoderLayer(
             heads=Heads(
-                query=uniform("layer", place, "query", shape=(total, rank, stream), bound=inwards),
-                key=uniform("layer", place, "key", shape=(groups, rank, stream), bound=inwards),
-                value=uniform("layer", place, "value", shape=(groups, head_dim, stream), bound=inwards),
-                output=uniform("layer", place, "output", shape=(total, head_dim, stream), bound=outwards),
+                **{
+                    name: uniform("layer", place, name, shape=shape, bound=outwards if name == "output" else inwards)
+                    for name, shape in spec.head_shapes.items()
+                },
                 query_bias=zeros(total, rank),
                 value_bias=zeros(groups, head_dim),
                 output_bias=zeros(stream),
@@ -170,7 +163,7 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
 class Pass(NamedTuple):
     """A sequence of `length` tokens on its way: the stream before every layer and after the last.
 
-    `filled` places in front were added; keys are the places `seen`, of which some are `unread`: by every place, or by
+    `filled` places in front were added; keys are the places `seen`, and some are `unread`: by every place, or by
     each its own.
     """
 
@@ -208,18 +201,18 @@ def _pass(model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None) -> 
 
 
 def _unread(spec: EncoderSpec, absent: Bool[AnyArray, " places"] | None, count: int, seen: slice) -> Unread:
-    """Which of the keys `seen` the places of a stream do not read."""
+    """Return which of the keys `seen` the places of a stream do not read."""
     keys = None if absent is None else absent[seen]
     if spec.window is None and not spec.causal:
         return keys
     # The class token comes after the tokens, and so does a query that is none of the keys.
     comes_after = spec.answered_at == "sequence" or (spec.answered_at == "query" and not spec.query_is_key)
     places, after = places_of(absent, count), jnp.where(jnp.arange(count) == count - 1, int(comes_after), 0)
-    return unread(spec, keys, places, places[seen], after)
+    return unread_keys(spec, keys, places, places[seen], after[:, None])
 
 
 def rows_of(unread: Unread, queries: slice) -> Bool[AnyArray, "*some_queries keys"] | None:
-    """What some of the queries do not read."""
+    """Select what some of the queries do not read."""
     return unread if unread is None or unread.ndim == 1 else unread[queries]
 
 
@@ -240,7 +233,7 @@ def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:
 
 
 def _absent(model: Encoder, tokens: Tokens) -> Bool[AnyArray, " places"]:
-    """Which places of the stream hold nothing."""
+    """Return which places of the stream hold nothing."""
     absent = absent_tokens(tokens) if model.spec.masks_nan else jnp.all(tokens == 0, axis=-1)
     return absent if model.class_token is None else jnp.concatenate([absent, jnp.zeros(1, bool)])
 

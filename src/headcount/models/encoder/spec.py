@@ -8,42 +8,19 @@ one, and vectors scaled to one length in place of layer norm, after each sum.
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
-from ..._choices import (
-    ACTIVATIONS,
-    ANSWERED_AT,
-    NORMS,
-    PADDINGS,
-    POSITIONS,
-    PRECISIONS,
-    Activation,
-    AnsweredAt,
-    AttentionKind,
-    Norm,
-    Padding,
-    Positions,
-    Precision,
-    require_choice,
-)
+from ..._choices import PRECISIONS, Activation, AnsweredAt, Norm, Padding, Positions, Precision
 from ..._options import option
 from ...errors import require, require_count
-from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
-from ..base import AbstractSpec, Arrays, axis_size
+from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec
+from ..base import Arrays, axis_size
 
 if TYPE_CHECKING:
     from .model import Encoder
 
-CHOICES = {
-    "answered_at": ANSWERED_AT,
-    "norm": NORMS,
-    "activation": ACTIVATIONS,
-    "positions": POSITIONS,
-    "padding": PADDINGS,
-}
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class EncoderSpec(AbstractSpec):
+class EncoderSpec(AbstractAttentionSpec):
     """`layers` encoder layers of `width` numbers per token: attention, then a feed-forward net of `hidden` units.
 
     Each layer averages `multiplier` attention blocks of `heads` heads. A head compares `rank` numbers of query and key
@@ -80,6 +57,8 @@ class EncoderSpec(AbstractSpec):
     """
 
     kind: ClassVar[str] = "encoder"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("vocabulary", "hidden")
+    output_axes: ClassVar[tuple[str, ...]] = ("heads", "head_dim", "stream")
     in_parts: ClassVar[bool] = True
     left_out_at_default: ClassVar[tuple[str, ...]] = (
         "padding",
@@ -99,7 +78,6 @@ class EncoderSpec(AbstractSpec):
     bias: bool = True
     residual: bool = True
     positions: Positions = "none"
-    attention: AttentionKind = "soft"
     answered_at: AnsweredAt = "tokens"
     activation: Activation = "relu"
     final_norm: bool = False
@@ -109,27 +87,14 @@ class EncoderSpec(AbstractSpec):
     always_maps: bool = False
     padding: Padding = "zeros"
     vocabulary: int = 0
-    kv_heads: int | None = None
-    window: int | None = None
-    causal: bool = False
-    top_k: int | None = None
 
     def __post_init__(self):
         widths = ("rank",) if self.head_dim is None else ("head_dim", "rank")  # first what was given
         if self.head_dim is None:
             object.__setattr__(self, "head_dim", self.rank)
-        for name in ("heads", "rank", "width", "head_dim", "multiplier", "layers"):
-            require_count(name, getattr(self, name))
-        for name in ("hidden", "vocabulary"):
-            require_count(name, getattr(self, name), least=0)
-        for name in ("bias", "residual", "norm_first", "final_norm", "query_is_key", "masks_padding", "always_maps"):
-            given = getattr(self, name)
-            require(isinstance(given, bool), f"{name} must be True or False, got {given!r}.")
+        super().__post_init__()
         require(0 <= self.dropout < 1, f"dropout must be a share from 0 to below 1, got {self.dropout!r}.")
         object.__setattr__(self, "dropout", float(self.dropout))
-        for name, known in CHOICES.items():
-            require_choice(name, getattr(self, name), known)
-        require_attention(self)
         for name in widths:
             require(
                 getattr(self, name) <= self.stream_dim,
@@ -158,11 +123,6 @@ class EncoderSpec(AbstractSpec):
         return self.masks_padding and (self.padding == "nan" or self.vocabulary > 0)
 
     @property
-    def token_ids(self) -> int:
-        """How many token ids are looked up; 0: tokens are numbers."""
-        return self.vocabulary
-
-    @property
     def stream_dim(self) -> int:
         """Numbers of a token inside: its own, and as many of a concatenated position code."""
         return 2 * self.width if self.positions == "concatenated" else self.width
@@ -175,7 +135,13 @@ class EncoderSpec(AbstractSpec):
     @property
     def total_groups(self) -> int:
         """Sets of keys and values of all blocks of a layer: one per head unless heads share them."""
-        return (self.kv_heads or self.heads) * self.multiplier
+        return self.groups * self.multiplier
+
+    @property
+    def axis_sizes(self) -> dict[str, int]:
+        """Sizes of the axes of a layer's heads; heads and groups are those of all blocks."""
+        sizes = {"heads": self.total_heads, "groups": self.total_groups, "rank": self.rank, "head_dim": self.head_dim}
+        return sizes | {"stream": self.stream_dim}
 
     @property
     def total_dim(self) -> int:
@@ -188,16 +154,16 @@ class EncoderSpec(AbstractSpec):
         return self.dropout > 0
 
     def embeds(self, dim: int) -> bool:
-        """Whether tokens of `dim` numbers are mapped to the width."""
+        """Return whether tokens of `dim` numbers are mapped to the width."""
         return self.always_maps or self.vocabulary > 0 or dim != self.width
 
     def reads(self, outputs: int) -> bool:
-        """Whether answers of `outputs` numbers are mapped from the width."""
+        """Return whether answers of `outputs` numbers are mapped from the width."""
         return self.always_maps or outputs != self.width
 
     @classmethod
     def with_total_dim(cls, total_dim: int, *, heads: int, **others) -> Self:
-        """The usual tie: heads that share `total_dim` numbers, rank = total_dim / heads.
+        """Return the usual tie: heads that share `total_dim` numbers, rank = total_dim / heads.
 
         Raises `InputError` where heads do not divide total_dim, or each had more numbers than the width projected.
         """
@@ -219,11 +185,8 @@ class EncoderSpec(AbstractSpec):
         return cls(heads=heads, rank=total_dim // heads, **others)
 
     def with_rank(self, rank: int) -> Self:
-        """The same with another rank, and with it another head_dim where the two are one number."""
+        """Return the same with another rank, and with it another head_dim where the two are one number."""
         return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
-
-    def require_length(self, length: int) -> None:
-        require_tokens(self, length)
 
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Encoder":
         from .model import draw
@@ -233,7 +196,7 @@ class EncoderSpec(AbstractSpec):
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
         return {
-            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else least_length(self),
+            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else self.least_length,
             "dim": self._dim(arrays),
             "outputs": axis_size(arrays, "read.weight", 0) if "read.weight" in arrays else self.width,
         }
@@ -245,7 +208,6 @@ class EncoderSpec(AbstractSpec):
 
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         stream, one = self.stream_dim, int(self.bias)
-        attention = (self.total_heads + self.total_groups) * (self.rank + self.head_dim) * stream
         scales = (2 if self.hidden else 1) if self.norm == "unit" else 0
         last = int(self.final_norm and self.norm == "unit")
         biases = one * (self.total_heads * self.rank + self.total_groups * self.head_dim + stream)
@@ -254,7 +216,7 @@ class EncoderSpec(AbstractSpec):
         maps = sum((before + one) * after for before, after, there in ends if there)
         positions = 0 if self.positions == "none" else length * self.width
         class_token = stream if self.answered_at == "sequence" else 0
-        return self.layers * (attention + biases + feed + scales) + maps + positions + class_token + last
+        return self.layers * (self.head_parameters + biases + feed + scales) + maps + positions + class_token + last
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
         once = self.answered_at != "tokens"

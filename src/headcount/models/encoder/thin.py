@@ -91,7 +91,7 @@ def _products(
 
 
 def _sums_over_others(parts: Sequence[OfPairs]) -> Sequence[Float[AnyArray, "some_tokens heads"]]:
-    """The sum over the second axis of every part, all of them in one pass over the first two axes."""
+    """Return the sum over the second axis of every part, all of them in one pass over the first two axes."""
     count = parts[0].shape[1]
     if count <= UNROLLED:
         return [functools.reduce(jnp.add, (part[:, other] for other in range(count))) for part in parts]

@@ -6,15 +6,16 @@ The floors are those of `theory.alphabet_floor`, by enumeration of all orders; t
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...answer import NMSE, ErrorTable, count_of_heads
-from ...answer.claim import ClaimResult, verdict_of
+from ...answer import ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
 from ...report.document import Grid
-from ..base import Effort, Part, Results, Scale, Study
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..charts import chart_along, grid_of, line_of
+from ..claims.judge import Case, Cases, claims_that, exactly
 from ..head_count.tables import class_token
 
 SYMBOLS, INTRINSIC_DIM, TASK_SEED = 5, 3, 0
@@ -30,11 +31,12 @@ NEAR = 1.1
 EXAMPLES = 20_000
 VALIDATION = SYMBOLS**8
 """Every sequence of 8 tokens, so that errors are exact: rare sequences decide, and 20,000 drawn ones miss them. There
-are too many of 16 tokens; so many are drawn."""
+are too many of 16 tokens; as many are drawn."""
+OF_SHARP, OF_SOFT = (f"best of seeds, beta = {beta:g}: " for beta in (SHARP, SOFT))
 LINES = {SHARP: f"nearly hard (beta = {SHARP:g})", SOFT: f"soft (beta = {SOFT:g})"}
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import AlphabetMaxima
 
     length = effort.lengths[0]
@@ -44,7 +46,7 @@ def _parts(effort: Effort) -> Iterable[Part]:
     yield Part(task=task, model=model, axes=effort.over(heads=HEADS, beta=(SOFT, SHARP)), train=train)
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table().ordered("heads", "beta", "length", "seed")
     claims = (_never_below(table), _reached(table), _soft_is_below(table))
     return {
@@ -55,87 +57,74 @@ def _report(results: Results) -> dict[str, Any]:
     }
 
 
-def _errors(table: ErrorTable, beta: float) -> list[tuple[int, int, float, float]]:
-    """Heads, length, smallest finished error of seeds and floor, of models of one beta."""
-    part = table.select(beta=[beta]) if beta in table.values("beta") else table.select(beta=[])
-    rows = []
-    for heads in part.values("heads"):
-        for length in part.values("length"):
-            errors = part.select(heads=[heads], length=[length]).errors
-            errors = errors[np.isfinite(errors)]
-            if errors.size:
-                rows.append((heads, length, float(errors.min()), FLOORS[length][heads - 1]))
-    return rows
+class FloorComparison(NamedTuple):
+    """The smallest finished error of seeds, and the least of any as many hard heads."""
+
+    heads: int
+    length: int
+    error: float
+    floor: float
+
+    @property
+    def words(self) -> str:
+        return f"{count_of_heads(self.heads)}, length {self.length}: {self.error:.3g} (floor {self.floor:.3g})"
 
 
-def _evidence(rows: list[tuple[int, int, float, float]]) -> str:
-    parts = [
-        f"{count_of_heads(heads)}, length {length}: {error:.3g} (floor {floor:.3g})"
-        for heads, length, error, floor in rows
+def _measured(table: ErrorTable, beta: float) -> list[FloorComparison]:
+    """Every head count and length of which a model of one beta has finished."""
+    part = table.reduced("seed").select(beta=[beta] if beta in table.values("beta") else [])
+    return [
+        FloorComparison(at["heads"], at["length"], error, FLOORS[at["length"]][at["heads"] - 1])
+        for at, error in part.cells()
+        if np.isfinite(error)
     ]
-    return "; ".join(parts) or "nothing finished"
 
 
-def _never_below(table: ErrorTable) -> ClaimResult:
-    rows = [row for row in _errors(table, SHARP) if row[3] > 0]
-    below = [error < (1 - SAMPLING[length]) * floor for _, length, error, floor in rows]
-    return ClaimResult(
-        "No nearly hard model is below the floor of as many hard heads.",
-        verdict_of([bool(rows) and not any(below)], below),
-        f"best of seeds, beta = {SHARP:g}: {_evidence(rows)}",
-    )
+@claims_that("No nearly hard model is below the floor of as many hard heads.", f"{OF_SHARP}nothing finished")
+def _never_below(table: ErrorTable) -> Cases:
+    yield OF_SHARP
+    for each in _measured(table, SHARP):
+        if each.floor > 0:
+            yield exactly(each.words, each.error >= (1 - SAMPLING[each.length]) * each.floor)
 
 
-def _reached(table: ErrorTable) -> ClaimResult:
-    rows = [row for row in _errors(table, SHARP) if row[3] > 0]
-    near = [error <= NEAR * floor for _, _, error, floor in rows]
-    # A seed that is not near is stuck, or too few were tried: no refutation.
-    return ClaimResult(
-        "Training comes within a tenth of the floor.",
-        verdict_of([bool(rows) and all(near)], []),
-        f"best of seeds, beta = {SHARP:g}: {_evidence(rows)}",
-    )
+@claims_that("Training comes within a tenth of the floor.", f"{OF_SHARP}nothing finished")
+def _reached(table: ErrorTable) -> Cases:
+    """A seed that is not near is stuck, or too few were tried: no refutation."""
+    yield OF_SHARP
+    for each in _measured(table, SHARP):
+        if each.floor > 0:
+            yield Case(each.words, each.error <= NEAR * each.floor, differs=False)
 
 
-def _soft_is_below(table: ErrorTable) -> ClaimResult:
-    rows = [row for row in _errors(table, SOFT) if row[0] == 1]
-    below = [error < floor / 2 for _, _, error, floor in rows]
-    return ClaimResult(
-        "One soft head has less than half of the error of every hard one.",
-        verdict_of([bool(rows) and all(below)], []),
-        f"best of seeds, beta = {SOFT:g}: {_evidence(rows)}",
-    )
+@claims_that("One soft head has less than half of the error of every hard one.", f"{OF_SOFT}nothing finished")
+def _soft_is_below(table: ErrorTable) -> Cases:
+    yield OF_SOFT
+    for each in _measured(table, SOFT):
+        if each.heads == 1:
+            yield Case(each.words, each.error < each.floor / 2, differs=False)
 
 
 def _grid(table: ErrorTable) -> Grid:
     rows = [
-        (LINES[beta], count_of_heads(heads), str(length), f"{error:.3g}", f"{floor:.3g}")
-        for beta in LINES
-        for heads, length, error, floor in _errors(table, beta)
+        (name, count_of_heads(each.heads), str(each.length), f"{each.error:.3g}", f"{each.floor:.3g}")
+        for beta, name in LINES.items()
+        for each in _measured(table, beta)
     ]
-    return Grid(
-        title="smallest error over seeds, and the least of any hard heads",
-        columns=("attention", "heads", "length", "error", "floor"),
-        rows=tuple(rows),
-    )
+    title = "smallest error over seeds, and the least of any hard heads"
+    return grid_of(title, ("attention", "heads", "length", "error", "floor"), rows)
 
 
 def _chart(table: ErrorTable, length: int) -> Chart:
     series = []
     for place, (beta, name) in enumerate(LINES.items()):
-        line = {heads: error for heads, at, error, _ in _errors(table, beta) if at == length}
-        series.append(Series(name, tuple(line), tuple(line.values()), place=place))
+        points = {each.heads: each.error for each in _measured(table, beta) if each.length == length}
+        series.append(line_of(name, points, place))
     floors = tuple(floor if floor > 0 else float("nan") for floor in FLOORS[length])
     series.append(Series("least of any hard heads", HEADS, floors, place=2))
-    return Chart(
-        name=f"alphabet-{length}",
-        title=f"Three maxima on five symbols, {length} tokens",
-        x_label="attention heads",
-        y_label=NMSE.label,
-        x_ticks=HEADS,
-        series=tuple(series),
-        caption="best of seeds; the floor of three or more hard heads is 0",
-    )
+    title = f"Three maxima on five symbols, {length} tokens"
+    caption = "best of seeds; the floor of three or more hard heads is 0"
+    return chart_along("heads", HEADS, series, f"alphabet-{length}", title, caption)
 
 
 STUDY = Study(
@@ -154,8 +143,8 @@ STUDY = Study(
         "same number of drawn ones.",
     ),
     efforts={
-        Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=1000),
-        Scale.LAPTOP: Effort(lengths=(8,), seeds=6, steps=3000),
-        Scale.PAPER: Effort(lengths=(8, 16), seeds=20, steps=20_000),
+        Scale.SMOKE: effort_over((8,), 2, 1000),
+        Scale.LAPTOP: effort_over((8,), 6, 3000),
+        Scale.PAPER: effort_over((8, 16), 20, 20_000),
     },
 )

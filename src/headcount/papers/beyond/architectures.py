@@ -7,25 +7,18 @@ share one width (32 numbers per token, of the nearest neighbour 8), and the widt
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...answer import ErrorTable, count_of_heads
 from ...answer.bootstrap import MIN_SEEDS
+from ...answer.claim import ClaimResult
 from ...report.chart import HeatMap
 from ...report.document import Grid
-from ..base import Effort, Part, Results, Scale, Study
-from ..claims.architectures import (
-    CLEARLY,
-    average_claim,
-    fewer_heads_claim,
-    mean_claim,
-    query_claim,
-    recurrent_claim,
-    retrieval_claim,
-    value_claim,
-)
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..charts import grid_of
+from ..claims.judge import Case, judge
 from ..head_count.tables import paper_task
 
 if TYPE_CHECKING:
@@ -56,6 +49,7 @@ def _task(name: str, length: int) -> "AbstractTask":
     return makers[name]()
 
 
+HEADS = (1, 2, 4, 8)
 TASKS = ("average", "maxima", "basins", "halves", "value", "nearest")
 CONTROLS: dict[str, dict[str, Any]] = {
     "max pool": {"kind": "pooling", "pool": "max"},
@@ -67,9 +61,109 @@ CONTROLS: dict[str, dict[str, Any]] = {
 """Fields of each control. "asked max pool" is max pooling whose token nets read the query, too."""
 ASKED = "asked max pool"
 QUERY_TASK = "nearest"
+Errors = dict[str, dict[str, float]]
+"""Errors by task, and by column: "4 heads", or the name of a control."""
+CLEARLY = 2.0
+"""A smaller ratio of two errors decides nothing: of two equal architectures one is always ahead."""
+RETRIEVALS = ("maxima", "basins", "halves")
+NEEDED = 4
+"""Retrievals of these tasks."""
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+class ColumnGroup(NamedTuple):
+    """Columns of which the one with the smallest error counts: a control, or attention with some head counts."""
+
+    name: str
+    heads: range = range(0)
+    controls: tuple[str, ...] = ()
+
+    def least(self, row: dict[str, float]) -> tuple[str, float] | None:
+        """The column with the smallest error, and that error; None where none of them is there."""
+        columns = {count_of_heads(count) for count in self.heads} | set(self.controls)
+        return min((item for item in row.items() if item[0] in columns), key=lambda item: item[1], default=None)
+
+    def words(self, least: tuple[str, float]) -> str:
+        column, error = least
+        return f"{self.name} {error:.2g}" if column in self.name else f"{self.name} {error:.2g} ({column})"
+
+
+class ArchitectureComparison(NamedTuple):
+    """A claim that on some tasks `one` errs `at_least` times as much as `other`; refuted where the ratio is `below`."""
+
+    statement: str
+    tasks: tuple[str, ...]
+    one: ColumnGroup
+    other: ColumnGroup
+    at_least: float = CLEARLY
+    below: float = 1.0
+
+    def judge(self, best: Errors) -> ClaimResult:
+        cases = []
+        for task in self.tasks:
+            one, other = (group.least(best.get(task, {})) for group in (self.one, self.other))
+            if one is None or other is None:
+                cases.append(Case("", holds=False, differs=False))
+                continue
+            ratio = one[1] / other[1]
+            words = f"{task}: {self.one.words(one)}, {self.other.words(other)}"
+            cases.append(Case(words, ratio >= self.at_least, ratio < self.below))
+        missing = f"no such models have {MIN_SEEDS} finished seeds; --scale laptop trains them"
+        return judge(self.statement, cases, missing)
+
+
+MOST_HEADS = 64
+MAX_POOL, MEAN_POOL, GRU = (ColumnGroup(name, controls=(name,)) for name in ("max pool", "mean pool", "GRU"))
+ANY_HEADS, BEST_CONTROL = (
+    ColumnGroup("attention", range(1, MOST_HEADS)),
+    ColumnGroup("the best control", controls=tuple(CONTROLS)),
+)
+COMPARISONS = (
+    ArchitectureComparison(
+        "Max pooling solves D retrievals as well as D heads or more do: within a factor of two, or better.",
+        RETRIEVALS,
+        ColumnGroup("D heads or more", range(NEEDED, MOST_HEADS)),
+        MAX_POOL,
+        at_least=1 / CLEARLY,
+        below=1 / CLEARLY,
+    ),
+    # What too few heads cannot retrieve, a maximum per feature does.
+    ArchitectureComparison(
+        "Fewer than D heads do worse on D retrievals than max pooling.",
+        RETRIEVALS,
+        ColumnGroup("fewer than D heads", range(1, NEEDED)),
+        MAX_POOL,
+    ),
+    # DeepSets has the parameters, and not the maximum.
+    ArchitectureComparison(
+        "Mean pooling (DeepSets) does worse on D retrievals than max pooling.", RETRIEVALS, MEAN_POOL, MAX_POOL
+    ),
+    # A state has to carry every maximum so far; a CNN whose channels are pooled by a maximum does not.
+    ArchitectureComparison("A GRU does worse on D retrievals than max pooling.", RETRIEVALS, GRU, MAX_POOL),
+    # Which pool a task needs has to be known; equal weights are as near to a head as one weight of 1.
+    ArchitectureComparison(
+        "Max pooling does worse on an average than attention, which has no pool to be chosen.",
+        ("average",),
+        MAX_POOL,
+        ANY_HEADS,
+    ),
+    # A head scores one feature and reads another; a maximum reads what it scores.
+    ArchitectureComparison(
+        "To read one feature where another is largest, attention does better than every control.",
+        ("value",),
+        BEST_CONTROL,
+        ANY_HEADS,
+    ),
+    # The sequence itself says which token to look for.
+    ArchitectureComparison(
+        "To read the token nearest to a query, attention does better than every control.",
+        (QUERY_TASK,),
+        BEST_CONTROL,
+        ANY_HEADS,
+    ),
+)
+
+
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     for name in effort.axes["task"]:
         for architecture in (ATTENTION, *controls_of(name)):
             task = partial(_task, name, effort.lengths[0])
@@ -83,16 +177,13 @@ def _parts(effort: Effort) -> Iterable[Part]:
             )
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     best = by_column(table.reduced("seed"))
     judged = by_column(_with_seeds(table).reduced("seed"))
-    rules = (
-        retrieval_claim, fewer_heads_claim, mean_claim, recurrent_claim, average_claim, value_claim, query_claim,
-    )  # fmt: skip
     return {
         "headline": _headline(best),
-        "claims": tuple(rule(judged) for rule in rules),
+        "claims": tuple(each.judge(judged) for each in COMPARISONS),
         "grids": (_grid(best, by_column(table.reduced("seed", "median"))),),
         "charts": (_map(best, len(table.values("seed"))),),
     }
@@ -144,9 +235,9 @@ def _with_seeds(table: ErrorTable) -> ErrorTable:
     return replace(table, errors=np.where(finished >= MIN_SEEDS, table.errors, np.nan))
 
 
-def by_column(table: ErrorTable) -> dict[str, dict[str, float]]:
-    """The errors by task, and by column: "4 heads", or the name of a control; the worst length counts."""
-    columns: dict[str, dict[str, float]] = {name: {} for name in TASKS}
+def by_column(table: ErrorTable) -> Errors:
+    """The errors by task and column; the worst length counts."""
+    columns: Errors = {name: {} for name in TASKS}
     for at, error in table.cells():
         if np.isfinite(error):
             heads, architecture = at["heads"], at["architecture"]
@@ -155,14 +246,14 @@ def by_column(table: ErrorTable) -> dict[str, dict[str, float]]:
     return {task: row for task, row in columns.items() if row}
 
 
-def _columns(best: dict[str, dict[str, float]]) -> tuple[str, ...]:
+def _columns(best: Errors) -> tuple[str, ...]:
     """Head counts by size, then the controls."""
     there = {name for row in best.values() for name in row}
     heads = sorted((name for name in there if name.endswith(("head", "heads"))), key=lambda name: int(name.split()[0]))
     return (*heads, *sorted(there - set(heads), key=lambda name: [*CONTROLS, name].index(name)))
 
 
-def _headline(best: dict[str, dict[str, float]]) -> str:
+def _headline(best: Errors) -> str:
     """Every architecture with the tasks on which none is clearly ahead of it."""
     near: dict[str, list[str]] = {}
     for task, row in best.items():
@@ -173,15 +264,15 @@ def _headline(best: dict[str, dict[str, float]]) -> str:
     return f"Within a factor of two of the least error: {listed}"
 
 
-def _grid(best: dict[str, dict[str, float]], median: dict[str, dict[str, float]]) -> Grid:
+def _grid(best: Errors, median: Errors) -> Grid:
     def cell(task: str, name: str) -> str:
         return f"{best[task][name]:.1e} ({median[task][name]:.1e})" if name in best[task] else "-"
 
-    rows = tuple((name, *(cell(task, name) for task in best)) for name in _columns(best))
-    return Grid(title="smallest error over seeds (median), at equal parameters", columns=("", *best), rows=rows)
+    rows = ((name, *(cell(task, name) for task in best)) for name in _columns(best))
+    return grid_of("smallest error over seeds (median), at equal parameters", ("", *best), rows)
 
 
-def _map(best: dict[str, dict[str, float]], seeds: int) -> HeatMap:
+def _map(best: Errors, seeds: int) -> HeatMap:
     architectures, tasks = tuple(reversed(_columns(best))), tuple(best)
     return HeatMap(
         name="task-by-architecture",
@@ -196,17 +287,6 @@ def _map(best: dict[str, dict[str, float]], seeds: int) -> HeatMap:
     )
 
 
-def _effort(
-    seeds: int,
-    steps: int,
-    tasks: tuple[str, ...] = TASKS,
-    heads: tuple[int, ...] = (1, 2, 4, 8),
-    learning_rates: tuple[float, ...] = (0.01,),
-) -> Effort:
-    axes = {"task": tasks, "heads": heads, "learning_rate": learning_rates}
-    return Effort(lengths=(16,), seeds=seeds, steps=steps, axes=axes)
-
-
 STUDY = Study(
     name="architectures",
     title="Other architectures",
@@ -215,8 +295,8 @@ STUDY = Study(
     report=_report,
     notes=NOTES,
     efforts={
-        Scale.SMOKE: _effort(1, 300, tasks=("maxima", "value"), heads=(1, 4)),
-        Scale.LAPTOP: _effort(2, 3000),
-        Scale.PAPER: _effort(8, 10_000, learning_rates=(0.003, 0.01, 0.03)),
+        Scale.SMOKE: effort_over((16,), 1, 300, task=("maxima", "value"), heads=(1, 4), learning_rate=(0.01,)),
+        Scale.LAPTOP: effort_over((16,), 2, 3000, task=TASKS, heads=HEADS, learning_rate=(0.01,)),
+        Scale.PAPER: effort_over((16,), 8, 10_000, task=TASKS, heads=HEADS, learning_rate=(0.003, 0.01, 0.03)),
     },
 )

@@ -6,17 +6,17 @@ the laws that it may follow, each and one more, so that every law can be refuted
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...answer import ErrorTable
+from ...answer import ErrorTable, count_of_heads
 from ...answer.words import decimal
 from ...report.chart import Chart, Level, Series
 from ...report.document import Grid
-from ..base import Effort, Part, Results, Scale, Study
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..charts import chart_along, grid_of, line_of
 from ..claims.depth import (
     ATTENTION_ONLY,
     CONJECTURE,
@@ -26,14 +26,16 @@ from ..claims.depth import (
     ROLES,
     SOLVED,
     Limit,
+    best_level,
     inside_claim,
     is_solved,
     law_claim,
-    level,
-    limits,
-    missed,
+    level_at,
+    maxima_missed,
     nearest_law,
+    shape_limits,
 )
+from ..claims.rank import count_of_layers
 from ..head_count.tables import class_token
 
 if TYPE_CHECKING:
@@ -41,23 +43,23 @@ if TYPE_CHECKING:
 
 DIM, TOTAL_DIM = 6, 36
 INNER_HIDDEN = 32
+BOTH_INSIDE = "nets and positions"
 INSIDES: dict[str, dict[str, Any]] = {
     ATTENTION_ONLY: {},
     "nets": {"inner_hidden": INNER_HIDDEN},
     "positions": {"positions": "additive"},
-    "nets and positions": {"inner_hidden": INNER_HIDDEN, "positions": "additive"},
+    BOTH_INSIDE: {"inner_hidden": INNER_HIDDEN, "positions": "additive"},
 }
-"""What models have inside besides attention layers."""
+"""Parts of the models between their attention layers."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shape:
+class DepthShape(NamedTuple):
     """Models of one shape and the D that they are tried on, at some lengths and draws of the task."""
 
     layers: int
     heads: int
     dims: tuple[int, ...]
-    lengths: tuple[int, ...]
+    lengths: tuple[int, ...] = (8,)
     draws: tuple[int, ...] = (0,)
     inside: str = ATTENTION_ONLY
 
@@ -81,27 +83,23 @@ def headline(limited: list[Limit]) -> str:
 
 
 def largest_grid(table: ErrorTable, limited: list[Limit]) -> Grid:
-    """The largest D solved by each shape, beside what the laws say."""
+    """The largest D solved by each shape, and the values of the laws."""
     rows = []
     for limit in limited:
         interval = f"{limit.largest} ({limit.low} to {limit.high})" if limit.largest else "none"
         first = min((dim for dim in limit.unsolved if dim > limit.largest), default=None)
-        solving = _solving_starts(table, limit) if limit.largest else "-"
+        solving = "-"
+        if limit.largest:
+            shape = {"layers": limit.layers, "heads": limit.heads, "inside": ATTENTION_ONLY}
+            solving = _starts(table.select(**shape, intrinsic_dim=limit.largest).errors, limit.largest)
         laws = (str(law.largest(limit.layers, limit.heads)) for law in LAWS)
         rows.append((limit.name, interval, "-" if first is None else str(first), solving, *laws))
     columns = ("attention only", "largest D solved (90 %)", "next D unsolved", "starts that solve it")
-    return Grid(
-        title="largest number of maxima solved", columns=(*columns, *(law.name for law in LAWS)), rows=tuple(rows)
-    )
-
-
-def _solving_starts(table: ErrorTable, limit: Limit) -> str:
-    """How many starts solve the largest D, over lengths and draws."""
-    place = {"layers": limit.layers, "heads": limit.heads, "inside": ATTENTION_ONLY, "intrinsic_dim": limit.largest}
-    return _starts(table.select(**place).errors, limit.largest)
+    return grid_of("largest number of maxima solved", (*columns, *(law.name for law in LAWS)), rows)
 
 
 def _starts(errors: np.ndarray, dim: int) -> str:
+    """How many starts solve D maxima, over lengths and draws."""
     return f"{int(np.sum(is_solved(errors, dim)))} of {int(np.isfinite(errors).sum())}"
 
 
@@ -115,19 +113,11 @@ def error_grid(table: ErrorTable) -> Grid:
         if not np.isfinite(errors).any():
             continue
         inside, layers, heads, dim = (values[i] for values, i in zip(part.axes.values(), place, strict=False))
-        cells = [_by_draw(of_length) for of_length in errors]
+        cells = ["-" if np.isnan(error := best_level(of_length)) else decimal(error) for of_length in errors]
         name = f"L = {layers}, h = {heads}" + ("" if inside == ATTENTION_ONLY else f", {inside}")
         rows.append((name, str(dim), *cells, _starts(errors, dim)))
     columns = ("", "D", *(f"T = {length}" for length in lengths), "starts that solve it")
-    return Grid(title="smallest error over seeds", columns=columns, rows=tuple(rows))
-
-
-def _by_draw(errors: np.ndarray) -> str:
-    """The best of seeds of every draw, in their geometric mean."""
-    finished = errors[np.isfinite(errors).any(axis=1)]
-    if not len(finished):
-        return "-"
-    return decimal(float(np.exp(np.mean(np.log(np.maximum(np.nanmin(finished, axis=1), 1e-12))))))
+    return grid_of("smallest error over seeds", columns, rows)
 
 
 def largest_chart(limited: list[Limit]) -> Chart:
@@ -140,7 +130,7 @@ def largest_chart(limited: list[Limit]) -> Chart:
             continue
         series.append(
             Series(
-                "1 head" if heads == 1 else f"{heads} heads",
+                count_of_heads(heads),
                 tuple(limit.layers for limit in own),
                 tuple(limit.largest / heads for limit in own),
                 place=heads - 1,
@@ -151,40 +141,30 @@ def largest_chart(limited: list[Limit]) -> Chart:
     for place, law in zip((6, 4, 5, 3), PER_HEAD, strict=True):  # colours after those of one to three heads
         values = tuple(float(law.largest(count, 1)) for count in layers)
         series.append(Series(f"D = {law.name}", layers, values, place=place, kind="published", thin=True))
-    return Chart(
-        name="largest",
-        title="Maxima solved per head, by layers",
-        x_label="layers L",
-        y_label="largest D solved / heads h",
-        x_ticks=layers,
-        log_y=False,
-        series=tuple(series),
-        caption=(
-            "attention only; bands hold the largest D solved in 90 % of resamples; laws dashed: "
-            f"{CONJECTURE.name} is conjectured, {ROLES.name} constructed; a point below a law may be a stuck start"
-        ),
+    caption = (
+        "attention only; bands hold the largest D solved in 90 % of resamples; laws dashed: "
+        f"{CONJECTURE.name} is conjectured, {ROLES.name} constructed; a point below a law may be a stuck start"
     )
+    title, y_label = "Maxima solved per head, by layers", "largest D solved / heads h"
+    return chart_along("layers L", layers, series, "largest", title, caption, y_label, log_y=False)
 
 
 def error_charts(table: ErrorTable) -> tuple[Chart, ...]:
     """Error against D per head, a chart per number of layers, with ticks at the laws' values."""
-    return tuple(
-        Chart(
-            name=f"error-{layers}",
-            title=f"Error against maxima per head, {'1 layer' if layers == 1 else f'{layers} layers'}",
-            x_label="maxima per head D / h (ticks at the laws' values)",
-            y_label="error in maxima missed (NMSE D / 0.04)",
-            x_ticks=tuple(sorted({float(law.largest(layers, 1)) for law in PER_HEAD} | {_farthest(series)})),
-            series=series,
-            levels=(
-                Level("one missed", "what missing one maximum costs, about", 1.0),
-                Level("solved", f"at most {SOLVED:g} of that counts as solved", SOLVED),
-            ),
-            caption="attention only; best of seeds, geometric mean over lengths and draws",
-        )
-        for layers in table.values("layers")
-        if (series := _error_series(table, layers))
+    caption = "attention only; best of seeds, geometric mean over lengths and draws"
+    levels = (
+        Level("one missed", "what missing one maximum costs, about", 1.0),
+        Level("solved", f"at most {SOLVED:g} of that counts as solved", SOLVED),
     )
+    axis, y_label = "maxima per head D / h (ticks at the laws' values)", "error in maxima missed (NMSE D / 0.04)"
+    charts = []
+    for layers in table.values("layers"):
+        series = _error_series(table, layers)
+        if series:
+            ticks = {float(law.largest(layers, 1)) for law in PER_HEAD} | {max(max(one.x) for one in series)}
+            name, title = f"error-{layers}", f"Error against maxima per head, {count_of_layers(layers)}"
+            charts.append(chart_along(axis, sorted(ticks), series, name, title, caption, y_label, levels=levels))
+    return tuple(charts)
 
 
 def _error_series(table: ErrorTable, layers: int) -> tuple[Series, ...]:
@@ -194,19 +174,14 @@ def _error_series(table: ErrorTable, layers: int) -> tuple[Series, ...]:
     for heads in table.values("heads"):
         place = {"layers": layers, "heads": heads, "inside": ATTENTION_ONLY}
         dims = table.values("intrinsic_dim")
-        errors = {dim: float(missed(level(table, intrinsic_dim=dim, **place), dim)) for dim in dims}
+        errors = {dim: float(maxima_missed(level_at(table, intrinsic_dim=dim, **place), dim)) for dim in dims}
         known = {dim / heads: error for dim, error in errors.items() if np.isfinite(error)}
         if known:
-            name = "1 head" if heads == 1 else f"{heads} heads"
-            series.append(Series(name, tuple(known), tuple(known.values()), place=heads - 1))
+            series.append(line_of(count_of_heads(heads), known, heads - 1))
     return tuple(series)
 
 
-def _farthest(series: Iterable[Series]) -> float:
-    return float(max(max(one.x) for one in series))
-
-
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import sum_of_maxima
 
     for shape in effort.axes["shapes"]:
@@ -226,9 +201,9 @@ def _parts(effort: Effort) -> Iterable[Part]:
             )
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
-    limited = limits(table)
+    limited = shape_limits(table)
     return {
         "headline": headline(limited),
         "claims": (*(law_claim(law, limited) for law in LAWS), inside_claim(table)),
@@ -248,28 +223,41 @@ def near_laws(layers: int, heads: int) -> tuple[int, ...]:
     return tuple(sorted({dim for dim in (*values, most) if 2 <= dim <= most}))
 
 
-def _paper_shapes() -> tuple[Shape, ...]:
+def _paper_shapes() -> tuple[DepthShape, ...]:
     deep = []
     for heads in (1, 2):
         for layers in (2, 3):
             dims = near_laws(layers, heads)
-            deep.append(Shape(layers=layers, heads=heads, dims=dims, lengths=(16,), draws=(0, 1)))
-            deep.append(Shape(layers=layers, heads=heads, dims=dims, lengths=(8,)))
-    deep.append(Shape(layers=2, heads=2, dims=(6, 7, 8, 9), lengths=(32,)))
-    deep += [Shape(layers=2, heads=heads, dims=near_laws(2, heads), lengths=(16,)) for heads in (3, 4)]
+            deep.append(DepthShape(layers, heads, dims, (16,), draws=(0, 1)))
+            deep.append(DepthShape(layers, heads, dims))
+    deep.append(DepthShape(2, 2, (6, 7, 8, 9), (32,)))
+    deep += [DepthShape(2, heads, near_laws(2, heads), (16,)) for heads in (3, 4)]
     for layers, heads in ((3, 3), (3, 4), (4, 1), (4, 2), (4, 3), (4, 4)):
         laws = (heads * (2 * layers - 1), heads * layers * (layers + 1) // 2)
         below = {heads * fewer for fewer in (layers, layers + 1, 2 * layers - 2)}
         dims = tuple(sorted(below | {law + more for law in laws for more in (0, 1)}))
-        deep.append(Shape(layers=layers, heads=heads, dims=dims, lengths=(16,)))
-    for inside in ("nets", "positions", "nets and positions"):
-        deep.append(Shape(layers=2, heads=1, dims=(3, 4, 6), lengths=(16,), inside=inside))
-    deep.append(Shape(layers=2, heads=2, dims=(7, 8), lengths=(16,), inside="nets and positions"))
-    deep.append(Shape(layers=3, heads=1, dims=(6, 7, 8), lengths=(16,), inside="nets and positions"))
-    shallow = [Shape(layers=1, heads=heads, dims=(heads, heads + 1), lengths=(8, 16)) for heads in (1, 2, 3, 4)]
+        deep.append(DepthShape(layers, heads, dims, (16,)))
+    deep += [DepthShape(2, 1, (3, 4, 6), (16,), inside=inside) for inside in ("nets", "positions", BOTH_INSIDE)]
+    deep.append(DepthShape(2, 2, (7, 8), (16,), inside=BOTH_INSIDE))
+    deep.append(DepthShape(3, 1, (6, 7, 8), (16,), inside=BOTH_INSIDE))
+    shallow = [DepthShape(1, heads, (heads, heads + 1), (8, 16)) for heads in (1, 2, 3, 4)]
     return (*shallow, *deep)
 
 
+SMOKE_SHAPES = (
+    DepthShape(1, 1, (2,)),
+    DepthShape(1, 4, (4,)),
+    DepthShape(2, 1, (2, 3, 4)),
+    DepthShape(2, 1, (4,), inside=BOTH_INSIDE),
+)
+LAPTOP_SHAPES = (
+    DepthShape(1, 1, (1, 2)),
+    DepthShape(1, 2, (2, 3)),
+    DepthShape(1, 3, (3, 4)),
+    DepthShape(2, 1, (2, 3, 4, 5)),
+    DepthShape(2, 2, (4, 5, 6, 7, 8)),
+    DepthShape(2, 1, (4,), inside=BOTH_INSIDE),
+)
 NARROWER = ", ".join(f"D = {dim} at L = {layers}, h = {heads}" for (layers, heads), dim in FITS.items())
 STUDY = Study(
     name="depth",
@@ -289,34 +277,8 @@ STUDY = Study(
         f"standard normal in {DIM} dimensions, directions are unit vectors well apart.",
     ),
     efforts={
-        Scale.SMOKE: Effort(
-            lengths=(8,),
-            seeds=2,
-            steps=1000,
-            axes={
-                "shapes": (
-                    Shape(layers=1, heads=1, dims=(2,), lengths=(8,)),
-                    Shape(layers=1, heads=4, dims=(4,), lengths=(8,)),
-                    Shape(layers=2, heads=1, dims=(2, 3, 4), lengths=(8,)),
-                    Shape(layers=2, heads=1, dims=(4,), lengths=(8,), inside="nets and positions"),
-                )
-            },
-        ),
-        Scale.LAPTOP: Effort(
-            lengths=(8,),
-            seeds=4,
-            steps=8000,
-            axes={
-                "shapes": (
-                    Shape(layers=1, heads=1, dims=(1, 2), lengths=(8,)),
-                    Shape(layers=1, heads=2, dims=(2, 3), lengths=(8,)),
-                    Shape(layers=1, heads=3, dims=(3, 4), lengths=(8,)),
-                    Shape(layers=2, heads=1, dims=(2, 3, 4, 5), lengths=(8,)),
-                    Shape(layers=2, heads=2, dims=(4, 5, 6, 7, 8), lengths=(8,)),
-                    Shape(layers=2, heads=1, dims=(4,), lengths=(8,), inside="nets and positions"),
-                )
-            },
-        ),
-        Scale.PAPER: Effort(lengths=(8, 16, 32), seeds=8, steps=15_000, axes={"shapes": _paper_shapes()}),
+        Scale.SMOKE: effort_over((8,), 2, 1000, shapes=SMOKE_SHAPES),
+        Scale.LAPTOP: effort_over((8,), 4, 8000, shapes=LAPTOP_SHAPES),
+        Scale.PAPER: effort_over((8, 16, 32), 8, 15_000, shapes=_paper_shapes()),
     },
 )

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...answer import Answer, ErrorTable, answer
-from ...answer.claim import ClaimResult, Verdict, decided
+from ...answer.claim import ClaimResult
 from ...answer.words import decimal
 from ...report.chart import Chart, Series
 from ...report.charts import judged_by
-from ...report.document import Grid
-from ..base import Effort, Part, Results, Scale, Study
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
+from ..charts import chart_along, grid_of
 from ..claims.heads import TENFOLD, same_answer_claim
+from ..claims.judge import exactly, judge
 from ..head_count.tables import TASK_SEED, class_token, paper_task
 
 if TYPE_CHECKING:
     from ...models import ClassTokenSpec
 
-INTRINSIC_DIM, LENGTH = 4, 8
+LENGTH, HEADS = 8, (1, 2, 3, 4, 5, 6)
 SOFT, DEEP = "soft", "soft, 2 layers"
 WAYS: dict[str, dict[str, Any]] = {
     SOFT: {},
@@ -37,18 +38,20 @@ RETRIEVES = 0.01
 """Soft attention has learned the task where its best error is below this."""
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
+def _parts(effort: StudyEffort) -> Iterable[Part]:
     def model(heads: int, way: str) -> "ClassTokenSpec":
         return class_token(heads, **WAYS[way])
 
     yield Part(task=paper_task, model=model, axes=effort.over(heads=effort.axes["heads"], way=effort.axes["way"]))
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table()
-    every = {way: table.select(way=way).trimmed() for way in table.values("way")}
-    parts = {way: part for way, part in every.items() if part.errors.size}
+    parts = parts_along(table, "way")
     answers = {way: answer(part) for way, part in parts.items()}
+    best = {way: part.reduced("seed").reduced("length", "worst") for way, part in parts.items()}
+    heads = table.values("heads")
+    rows = [(way, *(decimal(part.at(heads=count)) for count in heads)) for way, part in best.items()]
     return {
         "headline": "; ".join(f"{way}: {_short(found)}" for way, found in answers.items()),
         "claims": (
@@ -57,8 +60,8 @@ def _report(results: Results) -> dict[str, Any]:
             far_claim("Linear attention retrieves at no head count.", parts, "linear"),
             _same("In two layers causal order leaves the transition where it is.", answers, "causal, 2 layers", DEEP),
         ),
-        "grids": (_grid(table, parts),),
-        "charts": (ways_chart(table, parts),),
+        "grids": (grid_of("smallest error over seeds", ("", *(f"h = {count}" for count in heads)), rows),),
+        "charts": (ways_chart(table, best),),
     }
 
 
@@ -70,46 +73,24 @@ def far_claim(statement: str, parts: dict[str, ErrorTable], way: str) -> ClaimRe
     """The best error of a way, over head counts and seeds, is far above that of soft attention."""
     best = {each: float(np.nanmin(parts[each].errors)) for each in (way, SOFT) if each in parts}
     if len(best) < 2:
-        return ClaimResult(statement, Verdict.UNDECIDED, "not measured")
-    evidence = f"best error {decimal(best[way])}, of soft attention {decimal(best[SOFT])}"
-    if best[SOFT] > RETRIEVES:
-        return ClaimResult(statement, Verdict.UNDECIDED, f"soft attention has not learned the task either: {evidence}")
-    return ClaimResult(statement, decided(best[way] >= 10**TENFOLD * best[SOFT]), evidence)
+        return judge(statement, [], "not measured")
+    words = f"best error {decimal(best[way])}, of soft attention {decimal(best[SOFT])}"
+    cases = [exactly(words, best[way] >= 10**TENFOLD * best[SOFT])] if best[SOFT] <= RETRIEVES else []
+    return judge(statement, cases, f"soft attention has not learned the task either: {words}")
 
 
 def _short(found: Answer) -> str:
     return found.sentence if found.kind == "needs" else "no transition" if found.kind == "none" else "a floor"
 
 
-def ways_chart(table: ErrorTable, parts: dict[str, ErrorTable]) -> Chart:
+def ways_chart(table: ErrorTable, best: dict[str, ErrorTable]) -> Chart:
     """The best error against heads, a line per way."""
-    series = []
-    for place, (way, part) in enumerate(parts.items()):
-        best = part.reduced("seed").reduced("length", "worst")
-        series.append(Series(way, best.values("heads"), tuple(best.errors), place=place))
-    return Chart(
-        name="error-by-way",
-        title="Error against heads, by way of reading",
-        x_label="attention heads",
-        y_label=table.metric.label,
-        x_ticks=table.values("heads"),
-        series=tuple(series),
-        caption=judged_by(table),
-    )
-
-
-def _grid(table: ErrorTable, parts: dict[str, ErrorTable]) -> Grid:
-    heads = table.values("heads")
-    rows = []
-    for way, part in parts.items():
-        best = part.reduced("seed").reduced("length", "worst")
-        rows.append((way, *(decimal(best.at(heads=count)) for count in heads)))
-    columns = ("", *(f"h = {count}" for count in heads))
-    return Grid(title="smallest error over seeds", columns=columns, rows=tuple(rows))
-
-
-def _effort(seeds: int, steps: int, heads: tuple[int, ...], ways: tuple[str, ...] = tuple(WAYS)) -> Effort:
-    return Effort(lengths=(LENGTH,), seeds=seeds, steps=steps, axes={"heads": heads, "way": ways})
+    series = [
+        Series(way, part.values("heads"), tuple(part.errors), place=place)
+        for place, (way, part) in enumerate(best.items())
+    ]
+    title = "Error against heads, by way of reading"
+    return chart_along("heads", table.values("heads"), series, "error-by-way", title, judged_by(table))
 
 
 STUDY = Study(
@@ -125,8 +106,8 @@ STUDY = Study(
         "scores no gradient: queries and keys stay as drawn.",
     ),
     efforts={
-        Scale.SMOKE: _effort(2, 200, (3, 4), (SOFT, "top-k, k = 2", "linear", "window T / 2")),
-        Scale.LAPTOP: _effort(3, 3000, (1, 2, 3, 4, 5, 6)),
-        Scale.PAPER: _effort(8, 10_000, (1, 2, 3, 4, 5, 6)),
+        Scale.SMOKE: effort_over((LENGTH,), 2, 200, heads=(3, 4), way=(SOFT, "top-k, k = 2", "linear", "window T / 2")),
+        Scale.LAPTOP: effort_over((LENGTH,), 3, 3000, heads=HEADS, way=tuple(WAYS)),
+        Scale.PAPER: effort_over((LENGTH,), 8, 10_000, heads=HEADS, way=tuple(WAYS)),
     },
 )

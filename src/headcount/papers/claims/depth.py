@@ -1,4 +1,4 @@
-"""Judges of depth: how many maxima L layers of h heads learn, and which law that follows.
+"""Judge depth: how many maxima L layers of h heads learn, and which law that follows.
 
 `table` is over layers, heads, inside, intrinsic_dim, task_seed, length and seed. Errors are counted in maxima missed: a
 model that misses one of D maxima and has the others right leaves an NMSE of about 0.04 / D, as one layer of D - 1 heads
@@ -16,8 +16,8 @@ from jaxtyping import Bool, Float
 from ..._draws import named_generator
 from ...answer import ErrorTable
 from ...answer.bootstrap import RESAMPLES, TAIL, bootstrap
-from ...answer.claim import ClaimResult, Verdict
 from ...answer.words import decimal
+from .judge import Case, Cases, claims_that, geometric_mean
 
 ONE_MISSED = 0.04
 """NMSE times D where one maximum is missed: one layer of D - 1 heads leaves 0.03 to 0.05 for D of 2 to 5."""
@@ -84,7 +84,7 @@ class Limit:
         return f"L = {self.layers}, h = {self.heads}"
 
 
-def limits(table: ErrorTable, inside: str = ATTENTION_ONLY) -> list[Limit]:
+def shape_limits(table: ErrorTable, inside: str = ATTENTION_ONLY) -> list[Limit]:
     """One limit per (layers, heads) that has a finished model, by layers and then heads."""
     if inside not in table.values("inside"):
         return []
@@ -106,41 +106,41 @@ def limits(table: ErrorTable, inside: str = ATTENTION_ONLY) -> list[Limit]:
 
 def _limit(layers: int, heads: int, longest: int, by_dim: dict[int, Float[np.ndarray, "places seeds"]]) -> Limit:
     dims = sorted(by_dim)
-    solved = {dim: bool(is_solved(_level(by_dim[dim]), dim)) for dim in dims}
+    solved = tuple(dim for dim in dims if is_solved(best_level(by_dim[dim]), dim))
     resampled = np.array([_resampled(by_dim[dim], dim) for dim in dims])
     largest = np.max(np.where(resampled, np.array(dims)[:, None], 0), axis=0)
     low, high = np.quantile(largest, [TAIL, 1 - TAIL], method="inverted_cdf").astype(int).tolist()
-    point = max((dim for dim in dims if solved[dim]), default=0)
+    point = max(solved, default=0)
     return Limit(
         layers=layers,
         heads=heads,
-        solved=tuple(dim for dim in dims if solved[dim]),
-        unsolved=tuple(dim for dim in dims if not solved[dim]),
+        solved=solved,
+        unsolved=tuple(dim for dim in dims if dim not in solved),
         low=min(low, point),
         high=max(high, point),
         longest=longest,
     )
 
 
-def missed(error: Float[np.ndarray, "..."] | float, dim: int) -> Float[np.ndarray, "..."]:
+def maxima_missed(error: Float[np.ndarray, "..."] | float, dim: int) -> Float[np.ndarray, "..."]:
     """An NMSE in maxima missed: 1 where one of `dim` is missed, more or less."""
     return np.asarray(np.asarray(error) * dim / ONE_MISSED)
 
 
 def is_solved(error: Float[np.ndarray, "..."] | float, dim: int) -> Bool[np.ndarray, "..."]:
     """Whether errors are those of models that have all `dim` maxima; NaN is not."""
-    return np.asarray(missed(error, dim) <= SOLVED)
+    return np.asarray(maxima_missed(error, dim) <= SOLVED)
 
 
-def level(table: ErrorTable, **place: int | str) -> float:
+def level_at(table: ErrorTable, **place: int | str) -> float:
     """The best of seeds at one (layers, heads, inside, intrinsic_dim), a geometric mean over lengths and draws."""
     part = table.select(**place)
-    return _level(np.moveaxis(part.errors, part.index("seed"), -1).reshape(-1, len(part.values("seed"))))
+    return best_level(np.moveaxis(part.errors, part.index("seed"), -1).reshape(-1, len(part.values("seed"))))
 
 
-def _level(errors: Float[np.ndarray, "places seeds"]) -> float:
-    best = _finished(errors)
-    return float(np.exp(np.mean(np.log(np.nanmin(best, axis=1))))) if len(best) else float("nan")
+def best_level(errors: Float[np.ndarray, "places seeds"]) -> float:
+    """The best of seeds, a geometric mean over lengths and draws; NaN where none has finished."""
+    return geometric_mean(np.nanmin(best, axis=1)) if len(best := _finished(errors)) else np.nan
 
 
 def _finished(errors: Float[np.ndarray, "places seeds"]) -> Float[np.ndarray, "finished seeds"]:
@@ -156,18 +156,19 @@ def _resampled(errors: Float[np.ndarray, "places seeds"], dim: int) -> Bool[np.n
     return is_solved(np.exp(np.take_along_axis(best, drawn, axis=1).mean(axis=1)), dim)
 
 
-def law_claim(law: Law, limited: Iterable[Limit]) -> ClaimResult:
+@claims_that(
+    "L layers of h heads solve D = {law.name} maxima and no more.", "no model of two or more layers has finished"
+)
+def law_claim(law: Law, limited: Iterable[Limit]) -> Cases:
     """Refuted where more is solved than it allows; undecided where it is not reached, since starts may be stuck.
 
     A law that allows less than what can be constructed never holds: starts that solve no more are stuck.
     """
-    statement = f"L layers of h heads solve D = {law.name} maxima and no more."
     deep = [limit for limit in limited if limit.layers > 1]
     if not deep:
-        return ClaimResult(statement, Verdict.UNDECIDED, "no model of two or more layers has finished")
+        return
     allowed = {limit.name: law.largest(limit.layers, limit.heads) for limit in deep}
     above = [limit for limit in deep if limit.largest > allowed[limit.name]]
-    refuting = [limit for limit in above if limit.low > allowed[limit.name]]
     below = [limit for limit in deep if any(dim <= allowed[limit.name] for dim in limit.unsolved)]
     open_above = [limit for limit in deep if not any(dim > allowed[limit.name] for dim in limit.unsolved)]
     stuck = [limit for limit in deep if allowed[limit.name] < limit.constructed]
@@ -176,21 +177,17 @@ def law_claim(law: Law, limited: Iterable[Limit]) -> ClaimResult:
         more = f"; and {len(chosen) - LISTED} more" if len(chosen) > LISTED else ""
         return "; ".join(f"{limit.name}: {words(limit)}" for limit in chosen[:LISTED]) + more if chosen else "nowhere"
 
-    evidence = (
+    words = (
         f"more is solved ({len(above)} of {len(deep)} shapes): "
         f"{listed(above, lambda one: f'D = {one.largest} of {allowed[one.name]}')}; "
         f"less is solved ({len(below)}): "
         f"{listed(below, lambda one: f'D = {min(d for d in one.unsolved if d <= allowed[one.name])} is not')}"
     )
     if stuck:
-        evidence += (
-            "; models that have more are written down, so starts that solve less are stuck: "
-            f"{listed(stuck, lambda one: f'D = {one.constructed}')}"
-        )
-    if refuting:
-        return ClaimResult(statement, Verdict.DIFFERS, evidence)
-    doubt = above or below or open_above or stuck
-    return ClaimResult(statement, Verdict.UNDECIDED if doubt else Verdict.HOLDS, evidence)
+        written = listed(stuck, lambda one: f"D = {one.constructed}")
+        words += f"; models that have more are written down, so starts that solve less are stuck: {written}"
+    refuted = any(limit.low > allowed[limit.name] for limit in above)
+    yield Case(words, not (above or below or open_above or stuck), refuted)
 
 
 def nearest_law(limited: Iterable[Limit]) -> Law | None:
@@ -201,16 +198,19 @@ def nearest_law(limited: Iterable[Limit]) -> Law | None:
     return min(LAWS, key=lambda law: sum(abs(np.log(one.largest / law.largest(one.layers, one.heads))) for one in deep))
 
 
-def inside_claim(table: ErrorTable) -> ClaimResult:
+@claims_that(
+    "With nets and positions inside, the same layers and heads solve more maxima.",
+    "no shape was measured both with and without them",
+)
+def inside_claim(table: ErrorTable) -> Cases:
     """A net between the layers, and positions, let models solve what attention alone does not.
 
     What only attention alone solves counts against it: as many losses as gains leave it undecided, more refute it.
     """
-    statement = "With nets and positions inside, the same layers and heads solve more maxima."
-    alone = {(limit.layers, limit.heads): limit for limit in limits(table)}
+    alone = {(limit.layers, limit.heads): limit for limit in shape_limits(table)}
     gains, losses, shared = [], [], 0
     for inside in table.values("inside"):
-        for limit in limits(table, inside) if inside != ATTENTION_ONLY else ():
+        for limit in shape_limits(table, inside) if inside != ATTENTION_ONLY else ():
             without = alone.get((limit.layers, limit.heads))
             if without is None:
                 continue
@@ -219,14 +219,9 @@ def inside_claim(table: ErrorTable) -> ClaimResult:
             for changed, one, other in ((gains, limit, without), (losses, without, limit)):
                 for dim in sorted((both & {*one.solved}) - {*other.solved}):
                     place = {"layers": limit.layers, "heads": limit.heads, "intrinsic_dim": dim}
-                    errors = (level(table, inside=kind, **place) for kind in (ATTENTION_ONLY, inside))
+                    errors = (level_at(table, inside=kind, **place) for kind in (ATTENTION_ONLY, inside))
                     changed.append(f"{limit.name}, D = {dim}, {inside}: {' to '.join(decimal(e) for e in errors)}")
-    if not shared:
-        return ClaimResult(statement, Verdict.UNDECIDED, "no shape was measured both with and without them")
-    evidence = (
-        f"of {shared} shapes and D measured both ways, solved only with them: {'; '.join(gains) or 'none'}; "
-        f"solved only without: {'; '.join(losses) or 'none'}"
-    )
-    if len(losses) == len(gains):
-        return ClaimResult(statement, Verdict.UNDECIDED, evidence)
-    return ClaimResult(statement, Verdict.HOLDS if len(gains) > len(losses) else Verdict.DIFFERS, evidence)
+    if shared:
+        words = f"of {shared} shapes and D measured both ways, solved only with them: {'; '.join(gains) or 'none'}; "
+        words += f"solved only without: {'; '.join(losses) or 'none'}"
+        yield Case(words, len(gains) > len(losses), len(gains) < len(losses))

@@ -1,15 +1,29 @@
-"""Judges of error by heads and length, the published table beside it."""
+"""Judge errors by heads and length, together with the published table."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from jaxtyping import Float
 
 from ...answer import Answer, ErrorTable, count_of_heads, power_law
-from ...answer.bootstrap import MIN_SEEDS, TAIL, bootstrap
-from ...answer.claim import ClaimResult, Verdict, decided, verdict_of
+from ...answer.bootstrap import MIN_SEEDS, bootstrap
+from ...answer.claim import ClaimResult, Verdict, decided
+from ...answer.fits import Estimate
 from ...answer.signals import MIN_DROP, REVERSED, length_slopes, reversal_scores
+from .judge import (
+    Case,
+    Cases,
+    above,
+    at_most,
+    claims_that,
+    estimate_words,
+    exactly,
+    finite_ratio,
+    geometric_mean,
+    interval_of_resamples,
+    judge,
+)
 
 TENFOLD = 1.0
 """Decades within which two errors are of one order of magnitude."""
@@ -25,7 +39,9 @@ def measured_like(table: ErrorTable, published: ErrorTable) -> ErrorTable:
 def transition_claim(table: ErrorTable, answer: Answer, transition: int, statement: str) -> ClaimResult:
     """The error drops for good at `transition` heads."""
     if table.source:
-        return ClaimResult(statement, Verdict.UNDECIDED, f"the rule resamples seeds, and {_printed(table)}")
+        return ClaimResult(
+            statement, Verdict.UNDECIDED, f"the rule resamples seeds, and {table.source} prints one number per cell"
+        )
     if answer.heads is not None:
         return ClaimResult(
             statement, decided(answer.heads == transition), f"published: {transition}; ours: {answer.sentence}"
@@ -55,123 +71,98 @@ def same_answer_claim(statement: str, answers: Mapping[str, Answer], names: Mapp
     return ClaimResult(statement, Verdict.HOLDS if certain else Verdict.UNDECIDED, evidence)
 
 
-@dataclass(frozen=True)
-class Slope:
-    """d log(error) / d log(length) of the best of seeds; [low, high] hold it in 90 % of resamples of the seeds.
+def length_growth(table: ErrorTable) -> dict[int, Estimate]:
+    """d log(error) / d log(length) of the best of seeds, by head count, over the lengths it was measured at.
 
-    The resamples vary the training seeds alone: all of them share the data. NaN with fewer than two lengths.
+    The interval is over resamples of the training seeds alone: all of them share the data. NaN below two lengths.
     """
-
-    slope: float
-    low: float
-    high: float
-
-    @property
-    def grows(self) -> bool:
-        return self.low > FLAT_SLOPE
-
-    @property
-    def flat(self) -> bool:
-        return self.high <= FLAT_SLOPE
-
-
-def length_growth(table: ErrorTable) -> dict[int, Slope]:
-    """The slope by head count, over the lengths it was measured at."""
     slopes = {}
     for heads, errors in zip(table.values("heads"), table.ordered("heads", "length", "seed").errors, strict=True):
         row = np.fmin.reduce(errors, axis=1)
         there = np.isfinite(row)
-        lengths = tuple(length for length, kept in zip(table.values("length"), there, strict=True) if kept)
-        if len(lengths) < 2:
-            slopes[heads] = Slope(np.nan, np.nan, np.nan)
-            continue
-        drawn = length_slopes(bootstrap(errors[None, there]).best[:, 0], lengths)
-        low, high = np.quantile(drawn, [TAIL, 1 - TAIL])
-        (slope,) = length_slopes(row[None, there], lengths)
-        slopes[heads] = Slope(float(slope), float(low), float(high))
+        lengths = tuple(itertools.compress(table.values("length"), there))
+        slopes[heads] = Estimate(np.nan, np.nan, np.nan)
+        if len(lengths) > 1:
+            drawn = length_slopes(bootstrap(errors[None, there]).best[:, 0], lengths)
+            (slope,) = length_slopes(row[None, there], lengths)
+            slopes[heads] = interval_of_resamples(slope, drawn)
     return slopes
 
 
 def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[ClaimResult, ClaimResult]:
     """The error grows with length below the transition, and no longer from it on."""
-    below = "Below the transition the error grows with length."
-    above = "From the transition on the error does not grow with length."
-    lengths = table.values("length")
-    if len(lengths) < 2:
-        missing = "one length says nothing about growth"
-        return ClaimResult(below, Verdict.UNDECIDED, missing), ClaimResult(above, Verdict.UNDECIDED, missing)
+    lengths, tried = table.values("length"), table.values("heads")
     slopes = length_growth(table)
-    theirs = exponents(table.values("heads"), published.aligned(table), lengths)
-    means = exponents(table.values("heads"), table.reduced("seed", "mean").ordered("heads", "length").errors, lengths)
+    theirs = exponents(tried, published.aligned(table), lengths)
+    means = exponents(tried, table.reduced("seed", "mean").ordered("heads", "length").errors, lengths)
+    before = "d log(error) / d log(length), best of seeds [90 % of resamples] (published): "
+    if table.source:
+        before = f"d log(error) / d log(length) against {FLAT_SLOPE:g}, without intervals: "
 
-    def row(heads: int) -> str:
-        slope = slopes[heads]
+    def words(heads: int) -> str:
         if table.source:
-            return f"{count_of_heads(heads)} {slope.slope:+.2f}"
+            return f"{count_of_heads(heads)} {slopes[heads].value:+.2f}"
         mean = f", of the means {_signed(means[heads])}" if published.statistic == "mean" else ""
-        interval = f"{slope.slope:+.2f} [{slope.low:+.2f}, {slope.high:+.2f}]"
-        return f"{count_of_heads(heads)} {interval}{mean} ({_signed(theirs[heads])})"
+        return f"{count_of_heads(heads)} {estimate_words(slopes[heads], '+.2f')}{mean} ({_signed(theirs[heads])})"
 
-    def judge(statement: str, chosen: list[int], *, holds: str, differs: str) -> ClaimResult:
-        known = [heads for heads in chosen if np.isfinite(slopes[heads].slope)]
-        if not known:
-            return ClaimResult(statement, Verdict.UNDECIDED, "no such head count was measured at two lengths")
-        rows = "; ".join(map(row, known))
-        evidence = f"d log(error) / d log(length), best of seeds [90 % of resamples] (published): {rows}"
-        if table.source:
-            evidence = f"d log(error) / d log(length) against {FLAT_SLOPE:g}, without intervals: {rows}"
-        unknown = [count_of_heads(heads) for heads in chosen if heads not in known]
-        if unknown:
-            evidence += f"; not measured at two lengths: {', '.join(unknown)}"
-        bearing = [getattr(slopes[heads], holds) for heads in known] + [False] * len(unknown)
-        return ClaimResult(
-            statement, verdict_of(bearing, [getattr(slopes[heads], differs) for heads in known]), evidence
+    def judge_slopes(statement: str, chosen: list[int], holds: Callable[[str, Estimate, float], Case]) -> ClaimResult:
+        known = [heads for heads in chosen if np.isfinite(slopes[heads].value)]
+        cases = [holds(words(heads), slopes[heads], FLAT_SLOPE) for heads in known]
+        unknown = ", ".join(count_of_heads(heads) for heads in chosen if heads not in known)
+        if known and unknown:
+            cases.append(Case(f"not measured at two lengths: {unknown}", False, False))
+        missing = "no such head count was measured at two lengths"
+        return judge(
+            statement, [before, *cases], missing if len(lengths) > 1 else "one length says nothing about growth"
         )
 
     few, many = _sides(table, transition)
-    return judge(below, few, holds="grows", differs="flat"), judge(above, many, holds="flat", differs="grows")
+    return (
+        judge_slopes("Below the transition the error grows with length.", few, above),
+        judge_slopes("From the transition on the error does not grow with length.", many, at_most),
+    )
 
 
 def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> ClaimResult:
     """How far the error falls at the transition, as a factor (the geometric mean over lengths)."""
-    statement = f"The error falls sharply from {transition - 1} to {transition} heads."
-    measured = measured_like(table, published).ordered("heads", "length").errors
+    measured, few = measured_like(table, published).ordered("heads", "length").errors, transition - 1
     printed = np.where(np.isfinite(measured), published.aligned(table), np.nan)
     ours, theirs = (drop_factor(table.values("heads"), errors, transition) for errors in (measured, printed))
-    if ours is None:
-        return ClaimResult(
-            statement, Verdict.UNDECIDED, f"{transition - 1} and {transition} heads were not both measured"
-        )
-    if table.source:
-        return ClaimResult(statement, decided(ours >= 10**MIN_DROP), f"{ours:.3g}-fold at all lengths")
-    beside = "" if theirs is None else f"published {theirs:.3g}-fold at these lengths, "
-    return ClaimResult(statement, decided(ours >= 10**MIN_DROP), f"{beside}ours {ours:.3g}-fold")
+    cases = []
+    if ours is not None:
+        reference = "" if theirs is None else f"published {theirs:.3g}-fold at these lengths, "
+        words = f"{ours:.3g}-fold at all lengths" if table.source else f"{reference}ours {ours:.3g}-fold"
+        cases.append(exactly(words, ours >= 10**MIN_DROP))
+    statement = f"The error falls sharply from {few} to {transition} heads."
+    return judge(statement, cases, f"{few} and {transition} heads were not both measured")
 
 
 def magnitude_claim(table: ErrorTable, published: ErrorTable | None) -> ClaimResult:
     """Every cell is within a factor of ten of the published one."""
-    statistic = published.statistic if published is not None else ""
-    what = f"{statistic} over seeds" if statistic else "error"
+    what = f"{published.statistic} over seeds" if published is not None and published.statistic else "error"
     statement = f"Every {what} is of the published order of magnitude."
-    none = ClaimResult(statement, Verdict.UNDECIDED, "no published cell was measured; --scale paper does")
+    return judge(statement, _magnitude_cases(table, published), "no published cell was measured; --scale paper does")
+
+
+def _magnitude_cases(table: ErrorTable, published: ErrorTable | None) -> Cases:
     if published is None:
-        return none
+        return
     measured = measured_like(table, published).ordered(*published.axes)
     with np.errstate(divide="ignore", invalid="ignore"):  # an error of zero has no order of magnitude
         decades = np.log10(measured.errors / published.aligned(measured))
     known = np.isfinite(decades)
     if not known.any():
-        return none
+        return
     near = int(np.sum(np.abs(decades[known]) <= TENFOLD))
     worst = np.unravel_index(np.argmax(np.where(known, np.abs(decades), -1.0)), decades.shape)
     at = {axis: values[place] for (axis, values), place in zip(measured.axes.items(), worst, strict=True)}
     furthest = ", ".join(f"{axis} {value}" for axis, value in at.items() if len(measured.axes[axis]) > 1)
-    evidence = (
+    yield exactly(
         f"{near} of {int(known.sum())} cells are within tenfold; the furthest"
         f"{f' ({furthest})' if furthest else ''} is {10 ** abs(decades[worst]):.3g}-fold "
-        f"{'above' if decades[worst] > 0 else 'below'}"
+        f"{'above' if decades[worst] > 0 else 'below'}",
+        near == int(known.sum()),
     )
-    return ClaimResult(statement, decided(near == int(known.sum())), evidence)
 
 
 def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[ClaimResult, ClaimResult]:
@@ -182,43 +173,39 @@ def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -
         for errors in (table.best, table.mean, published.aligned(table))
     )
 
-    def judge(statement: str, chosen: list[int], *, positive: bool) -> ClaimResult:
-        chosen = [heads for heads in chosen if np.isfinite(ours[heads])]
-        if not chosen:
-            return ClaimResult(statement, Verdict.UNDECIDED, "it takes two lengths at these heads")
-        evidence = "R(h) of the best of seeds (of the published means): " + "; ".join(
-            f"{count_of_heads(heads)} {ours[heads]:.2f}, of our means {means[heads]:.2f} ({theirs[heads]:.2f})"
-            for heads in chosen
-        )
-        if table.source:
-            scores = "; ".join(f"{count_of_heads(heads)} {ours[heads]:.2f}" for heads in chosen)
-            evidence = f"R(h) of the {table.statistic}s over seeds: {scores}"
-        return ClaimResult(
-            statement, decided(all(bool(ours[heads] > REVERSED) is positive for heads in chosen)), evidence
-        )
+    before = "R(h) of the best of seeds (of the published means): "
+    if table.source:
+        before = f"R(h) of the {table.statistic}s over seeds: "
+
+    def words(heads: int) -> str:
+        also = "" if table.source else f", of our means {means[heads]:.2f} ({theirs[heads]:.2f})"
+        return f"{count_of_heads(heads)} {ours[heads]:.2f}{also}"
+
+    def judge_scores(statement: str, chosen: list[int], *, positive: bool) -> ClaimResult:
+        known = [heads for heads in chosen if np.isfinite(ours[heads])]
+        cases = [exactly(words(heads), (ours[heads] > REVERSED) == positive) for heads in known]
+        return judge(statement, [before, *cases], "it takes two lengths at these heads")
 
     few, many = _sides(table, transition)
     return (
-        judge("Below D heads the score is near zero.", few, positive=False),
-        judge("From D heads on it is positive.", many, positive=True),
+        judge_scores("Below D heads the score is near zero.", few, positive=False),
+        judge_scores("From D heads on it is positive.", many, positive=True),
     )
 
 
-def apart_claim(table: ErrorTable, transition: int) -> ClaimResult:
+@claims_that(
+    "With D heads or more the best of seeds is, at every length, below that of fewer heads at any.",
+    "head counts on both sides of D were not measured",
+)
+def apart_claim(table: ErrorTable, transition: int) -> Cases:
     """As the published means of h >= D all lie below every published mean of fewer heads; a mean is then the best."""
-    statement = "With D heads or more the best of seeds is, at every length, below that of fewer heads at any."
     best = table.reduced("seed")
     few, enough = (best.select(heads=side).errors for side in _sides(table, transition))
-    if not (np.isfinite(few).any() and np.isfinite(enough).any()):
-        return ClaimResult(statement, Verdict.UNDECIDED, "head counts on both sides of D were not measured")
-    largest, smallest = np.nanmax(enough), np.nanmin(few)
-    evidence = f"largest from D on {largest:.2e}, smallest below D {smallest:.2e}"
-    evidence += f", {table.statistic}s over seeds in place of the best" if table.source else ""
-    return ClaimResult(statement, decided(bool(largest < smallest)), evidence)
-
-
-def _printed(table: ErrorTable) -> str:
-    return f"{table.source} prints one number per cell"
+    if np.isfinite(few).any() and np.isfinite(enough).any():
+        largest, smallest = np.nanmax(enough), np.nanmin(few)
+        words = f"largest from D on {largest:.2e}, smallest below D {smallest:.2e}"
+        words += f", {table.statistic}s over seeds in place of the best" if table.source else ""
+        yield exactly(words, largest < smallest)
 
 
 def _sides(table: ErrorTable, transition: int) -> tuple[list[int], list[int]]:
@@ -241,14 +228,7 @@ def drop_factor(heads: tuple[int, ...], errors: Float[np.ndarray, "heads lengths
         return None
     ratio = finite_ratio(errors[heads.index(transition - 1)], errors[heads.index(transition)])
     ratio = ratio[ratio > 0]
-    return float(np.exp(np.mean(np.log(ratio)))) if len(ratio) else None
-
-
-def finite_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """The quotients that are there: neither side lost, nor zero."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = above / below
-    return ratio[np.isfinite(ratio)]
+    return geometric_mean(ratio) if len(ratio) else None
 
 
 def _signed(value: float) -> str:

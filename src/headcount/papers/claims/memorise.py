@@ -1,4 +1,4 @@
-"""Judges of memory: how many examples with random labels an attention layer of H heads memorises.
+"""Judge memory: how many examples with random labels an attention layer of H heads memorises.
 
 `table` is of the share of training labels that are wrong at the end, over heads, rank (the key width d_h), context,
 examples, length (n + 1: the context and the query) and seed. A seed memorises the largest number of examples of which
@@ -7,7 +7,7 @@ of its seeds; the interval holds that in 90 % of resamples. More may be memorise
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,18 @@ from jaxtyping import Float
 
 from ...answer import ErrorTable
 from ...answer.bootstrap import MIN_SEEDS, TAIL, bootstrap
-from ...answer.claim import ClaimResult, Verdict, decided, verdict_of
+from ...answer.fits import Estimate
+from .judge import (
+    Case,
+    Cases,
+    at_most,
+    claims_that,
+    estimate_words,
+    exactly,
+    interval_of_resamples,
+    widened,
+    within,
+)
 
 CONTEXTS = ("shared", "own")
 """One context for all examples, as in the paper's figure, or another one for each."""
@@ -53,7 +64,7 @@ class Capacity:
 
     @property
     def bound(self) -> int:
-        return proved(self.heads, self.rank, self.length)
+        return proved_count(self.heads, self.rank, self.length)
 
     @property
     def low(self) -> float:
@@ -67,7 +78,7 @@ class Capacity:
         return self.missing or f"{self.examples:.0f} [{self.low:.0f}, {self.high:.0f}]"
 
 
-def proved(heads: int, rank: int, length: int) -> int:
+def proved_count(heads: int, rank: int, length: int) -> int:
     """H (r - 1) + 1 with r = min(n, d_h): examples that some weights memorise, by Theorem 1 of Mahdavi et al."""
     return heads * (min(length - 1, rank) - 1) + 1
 
@@ -100,7 +111,7 @@ def _capacity(
     tried = [(counts[there], line[there]) for line, there in zip(errors.T, finished.T, strict=True) if there.sum() > 1]
     if len(tried) < MIN_SEEDS:
         return None
-    by_seed = np.array([float(memorised(*line)) for line in tried])
+    by_seed = np.array([float(memorised_count(*line)) for line in tried])
     missing = ""
     if np.mean([np.all(line > WRONG) for _, line in tried]) >= 0.5:
         missing = f"fewer than {min(seen[0] for seen, _ in tried)}"
@@ -120,7 +131,7 @@ def _capacity(
     )
 
 
-def memorised(counts: np.ndarray, errors: Float[np.ndarray, "*lines counts"]) -> Float[np.ndarray, "*lines"]:
+def memorised_count(counts: np.ndarray, errors: Float[np.ndarray, "*lines counts"]) -> Float[np.ndarray, "*lines"]:
     """The number of examples up to which errors stay at `WRONG`: the last count that does, and part of the way on.
 
     The way to the next count is interpolated along the logarithm of the count. Where no count does it is the first,
@@ -135,7 +146,7 @@ def memorised(counts: np.ndarray, errors: Float[np.ndarray, "*lines counts"]) ->
     return np.asarray(np.exp(logs[last] + np.clip(share, 0.0, 1.0) * (logs[after] - logs[last])))
 
 
-def lines(found: Iterable[Capacity], axis: str) -> dict[tuple[Any, ...], list[Capacity]]:
+def capacity_lines(found: Iterable[Capacity], axis: str) -> dict[tuple[Any, ...], list[Capacity]]:
     """Capacities along an axis with two values or more, by the others of context, heads, rank and length."""
     others = [name for name in ("context", "heads", "rank", "length") if name != axis]
     grouped: dict[tuple[Any, ...], list[Capacity]] = {}
@@ -145,137 +156,116 @@ def lines(found: Iterable[Capacity], axis: str) -> dict[tuple[Any, ...], list[Ca
     return {place: line for place, line in ordered.items() if len(line) > 1}
 
 
-def heads_exponent(line: Sequence[Capacity]) -> tuple[float, float, float] | None:
-    """The lower end, the value and the upper end of the exponent of the heads; None with fewer than three shapes.
+def heads_exponent(line: Sequence[Capacity]) -> Estimate | None:
+    """The exponent of the heads with its interval over resamples of the seeds; None with fewer than three shapes.
 
-    By least squares on logarithms, over resamples of the seeds. Shapes without a number are left out.
+    By least squares on logarithms. Shapes without a number are left out.
     """
-    known = [each for each in line if not each.missing]
+    known = with_number(line)
     if len(known) < 3:
         return None
     x = np.log([each.heads for each in known])
     weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
     value = float(weights @ np.log([each.examples for each in known]))
-    drawn = weights @ np.log([each.resampled for each in known])
-    low, high = np.quantile(drawn, [TAIL, 1 - TAIL])
-    return min(float(low), value), value, max(float(high), value)
+    return widened(interval_of_resamples(value, weights @ np.log([each.resampled for each in known])))
 
 
-def linear_claim(found: Sequence[Capacity], context: str) -> ClaimResult:
+def with_number(line: Iterable[Capacity]) -> list[Capacity]:
+    return [each for each in line if not each.missing]
+
+
+@claims_that(
+    "At fixed n and d_h the examples memorised grow linearly with the heads ({context} context).",
+    "three head counts were not measured with both ends in range",
+)
+def linear_claim(found: Sequence[Capacity], context: str) -> Cases:
     """The exponent of the heads is 1, or near it."""
-    statement = f"At fixed n and d_h the examples memorised grow linearly with the heads ({context} context)."
-    several = {place: line for place, line in lines(_of(found, context), "heads").items() if len(line) > 2}
-    fits = {place: fit for place, line in several.items() if (fit := heads_exponent(line)) is not None}
-    if not fits:
-        return ClaimResult(statement, Verdict.UNDECIDED, "three head counts were not measured with both ends in range")
-    evidence = "; ".join(
-        f"examples ~ H^{value:.2f} [{low:.2f}, {high:.2f}] over {_listed(several[place], 'heads')} heads, "
-        f"{_straight(several[place])}"
-        for place, (low, value, high) in fits.items()
-    )
-    near = [low >= 1 - LINEAR and high <= 1 + LINEAR for low, _, high in fits.values()]
-    far = [high < 1 - LINEAR or low > 1 + LINEAR for low, _, high in fits.values()]
-    return ClaimResult(statement, verdict_of(near, far), evidence)
+    for line in capacity_lines(_of(found, context), "heads").values():
+        exponent = heads_exponent(line)
+        if exponent is not None:
+            heads = ", ".join(str(each.heads) for each in with_number(line))
+            words = f"examples ~ H^{estimate_words(exponent, '.2f')} over {heads} heads, {_straight(line)}"
+            yield within(words, exponent, 1 - LINEAR, 1 + LINEAR)
 
 
 def _straight(line: Sequence[Capacity]) -> str:
     """The straight line through the capacities, and how far they are from it."""
-    known = [each for each in line if not each.missing]
-    heads, examples = (np.array([getattr(each, name) for each in known]) for name in ("heads", "examples"))
+    heads, examples = np.array([(each.heads, each.examples) for each in with_number(line)]).T
     # Relative distances: otherwise the largest head count alone would decide the line.
     slope, start = np.polyfit(heads, examples, 1, w=1 / examples)
     off = np.max(np.abs((slope * heads + start) / examples - 1))
     return f"straight line {slope:.1f} H {start:+.1f}, at most {100 * off:.0f} % off"
 
 
-def proved_claim(found: Sequence[Capacity]) -> ClaimResult:
+@claims_that(
+    "In every shape a seed has all labels right of H (min(n, d_h) - 1) + 1 examples or more, as proved.",
+    f"so many examples were not tried with {MIN_SEEDS} seeds",
+)
+def proved_claim(found: Sequence[Capacity]) -> Cases:
     """A theorem about some weights; training must find them, so this can fail."""
-    statement = "In every shape a seed has all labels right of H (min(n, d_h) - 1) + 1 examples or more, as proved."
     known = [each for each in found if each.most >= each.bound]
-    if not known:
-        return ClaimResult(statement, Verdict.UNDECIDED, f"so many examples were not tried with {MIN_SEEDS} seeds")
-    missed = [f"{_name(each)}: {each.exact} of {each.bound}" for each in known if each.exact < each.bound]
-    ratios = [each.exact / each.bound for each in known]
-    evidence = (
-        f"so in {len(known) - len(missed)} of {len(known)} shapes; all labels are right of up to {min(ratios):.1f} to "
-        f"{max(ratios):.1f} times as many"
-    )
-    return ClaimResult(statement, decided(not missed), evidence + (f"; not {'; '.join(missed)}" if missed else ""))
+    missed = "; ".join(f"{_name(each)}: {each.exact} of {each.bound}" for each in known if each.exact < each.bound)
+    if known:
+        reached, ratios = sum(each.exact >= each.bound for each in known), [each.exact / each.bound for each in known]
+        words = f"so in {reached} of {len(known)} shapes; all labels are right of up to {min(ratios):.1f} to "
+        yield exactly(f"{words}{max(ratios):.1f} times as many{f'; not {missed}' if missed else ''}", not missed)
 
 
-def context_claim(found: Sequence[Capacity], context: str) -> ClaimResult:
+@claims_that(
+    "At fixed H and d_h the examples memorised grow with the size n of the {context} context.",
+    "two context sizes were not measured with both ends in range",
+)
+def context_claim(found: Sequence[Capacity], context: str) -> Cases:
     """More tokens, more examples, at the same number of weights."""
-    statement = f"At fixed H and d_h the examples memorised grow with the size n of the {context} context."
-    pairs = _steps(_of(found, context), "length", lambda line: line)
-    return _growing(statement, pairs, "tokens", "two context sizes")
+    for line in capacity_lines(_of(found, context), "length").values():
+        yield from _growing(line, "tokens")
 
 
-def below_claim(found: Sequence[Capacity], context: str) -> ClaimResult:
+@claims_that(
+    "At fixed H and n the examples memorised grow with d_h up to d_h = n ({context} context).",
+    "two d_h up to n were not measured with both ends in range",
+)
+def below_claim(found: Sequence[Capacity], context: str) -> Cases:
     """The control of `beyond_claim`."""
-    statement = f"At fixed H and n the examples memorised grow with d_h up to d_h = n ({context} context)."
-    pairs = _steps(_of(found, context), "rank", lambda line: [each for each in line if each.rank <= each.tokens])
-    return _growing(statement, pairs, "rank", "two d_h up to n")
+    for line in capacity_lines(_of(found, context), "rank").values():
+        yield from _growing([each for each in line if each.rank <= each.tokens], "rank")
 
 
-def beyond_claim(found: Sequence[Capacity], context: str) -> ClaimResult:
+@claims_that(
+    "At fixed H and n a d_h beyond n memorises no more examples than d_h = n ({context} context).",
+    "d_h = n and a larger one were not both measured",
+)
+def beyond_claim(found: Sequence[Capacity], context: str) -> Cases:
     """A score is a product of n keys and a query: with a shared context, of rank n at most."""
-    statement = f"At fixed H and n a d_h beyond n memorises no more examples than d_h = n ({context} context)."
-    pairs = []
-    for line in lines(_of(found, context), "rank").values():
-        full = [each for each in line if each.rank == each.tokens and not each.missing]
-        pairs += [(full[0], each) for each in line if full and each.rank > each.tokens and not each.missing]
-    if not pairs:
-        return ClaimResult(statement, Verdict.UNDECIDED, "d_h = n and a larger one were not both measured")
-    gains = [_gain(one, other) for one, other in pairs]
-    evidence = _gains_in_words(pairs, gains, "rank")
-    return ClaimResult(
-        statement, verdict_of([high <= SAME for *_, high in gains], [low > SAME for low, *_ in gains]), evidence
-    )
-
-
-Pair = tuple[Capacity, Capacity]
-Gain = tuple[float, float, float]
-"""The lower end, the value and the upper end of a ratio of capacities."""
+    for line in capacity_lines(_of(found, context), "rank").values():
+        full = [each for each in with_number(line) if each.rank == each.tokens]
+        for each in with_number(line):
+            if full and each.rank > each.tokens:
+                gain = _gain(full[0], each)
+                yield at_most(_gain_words(full[0], each, gain, "rank"), gain, SAME)
 
 
 def _of(found: Iterable[Capacity], context: str) -> list[Capacity]:
     return [each for each in found if each.context == context]
 
 
-def _steps(found: Iterable[Capacity], axis: str, kept: Callable[[list[Capacity]], list[Capacity]]) -> list[Pair]:
-    """Neighbours along an axis that both have a number."""
-    known = [[each for each in kept(line) if not each.missing] for line in lines(found, axis).values()]
-    return [pair for line in known for pair in itertools.pairwise(line)]
+def _growing(line: Iterable[Capacity], axis: str) -> Cases:
+    """Every step between neighbours that have a number is a gain; refuted where one is a loss."""
+    for one, other in itertools.pairwise(with_number(line)):
+        gain = _gain(one, other)
+        yield Case(_gain_words(one, other, gain, axis), gain.low > 1, gain.high < 1)
 
 
-def _growing(statement: str, pairs: Sequence[Pair], axis: str, what: str) -> ClaimResult:
-    """Every step is a gain; refuted where one is a loss."""
-    if not pairs:
-        return ClaimResult(statement, Verdict.UNDECIDED, f"{what} were not measured with both ends in range")
-    gains = [_gain(one, other) for one, other in pairs]
-    evidence = _gains_in_words(pairs, gains, axis)
-    return ClaimResult(
-        statement, verdict_of([low > 1 for low, *_ in gains], [high < 1 for *_, high in gains]), evidence
-    )
+def _gain(one: Capacity, other: Capacity) -> Estimate:
+    return widened(interval_of_resamples(other.examples / one.examples, other.resampled / one.resampled))
 
 
-def _gain(one: Capacity, other: Capacity) -> Gain:
-    ratio = other.examples / one.examples
-    low, high = np.quantile(other.resampled / one.resampled, [TAIL, 1 - TAIL])
-    return min(float(low), ratio), ratio, max(float(high), ratio)
-
-
-def _gains_in_words(pairs: Sequence[Pair], gains: Sequence[Gain], axis: str) -> str:
+def _gain_words(one: Capacity, other: Capacity, gain: Estimate, axis: str) -> str:
     symbol = {"tokens": "n", "rank": "d_h"}[axis]
-    return "; ".join(
+    return (
         f"{symbol} = {getattr(one, axis)} to {getattr(other, axis)}: {one.examples:.0f} to {other.examples:.0f}, "
-        f"{value:.2f}-fold [{low:.2f}, {high:.2f}]"
-        for (one, other), (low, value, high) in zip(pairs, gains, strict=True)
+        f"{estimate_words(gain, '.2f', '-fold')}"
     )
-
-
-def _listed(line: Sequence[Capacity], axis: str) -> str:
-    return ", ".join(str(getattr(each, axis)) for each in line if not each.missing)
 
 
 def _name(one: Capacity) -> str:

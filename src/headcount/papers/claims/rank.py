@@ -1,18 +1,18 @@
-"""Judges of error by rank at equal parameters.
+"""Judge errors by rank at equal parameters.
 
 `table` is over rank, layers, multiplier, dim, length and positions: the best of seeds of encoders whose heads share the
 width. A line is the errors by rank of one combination of the others.
 """
 
 import itertools
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ...answer import ErrorTable
-from ...answer.claim import ClaimResult, Verdict, decided
+from ...answer.claim import ClaimResult
 from ...answer.signals import MIN_DROP
+from .judge import Cases, claims_that, exactly, geometric_mean, judge
 
 DROP = 10**MIN_DROP
 """The factor by which an error must fall to count as a drop, the same as for heads."""
@@ -21,19 +21,19 @@ SAME = 1.1
 
 
 def full_rank(at: dict[str, Any]) -> int:
-    """The rank of one head that has all of the width, a position code beside it included."""
+    """The rank of one head that has all of the width, with that of a concatenated position code."""
     return 2 * at["dim"] if at.get("positions") == "concatenated" else at["dim"]
 
 
-def varying(table: ErrorTable) -> frozenset[str]:
+def varying_axes(table: ErrorTable) -> frozenset[str]:
     """The axes along which lines differ."""
     return frozenset(axis for axis, values in table.axes.items() if axis != "rank" and len(values) > 1)
 
 
-def named(at: dict[str, Any], differing: frozenset[str], otherwise: str = "measured") -> str:
-    """What tells a line from the others, in words; `otherwise` where nothing does."""
+def line_name(at: dict[str, Any], differing: frozenset[str], otherwise: str = "measured") -> str:
+    """Name a line by the axes along which lines differ; `otherwise` where none does."""
     words = {
-        "layers": "1 layer" if at.get("layers") == 1 else f"{at.get('layers')} layers",
+        "layers": count_of_layers(at.get("layers", 1)),
         "multiplier": "1 block" if at.get("multiplier") == 1 else f"{at.get('multiplier')} blocks",
         "dim": f"d = {at.get('dim')}",
         "length": f"{at.get('length')} points",
@@ -43,146 +43,138 @@ def named(at: dict[str, Any], differing: frozenset[str], otherwise: str = "measu
     return ", ".join(word for axis, word in words.items() if axis in differing and axis in at) or otherwise
 
 
+def count_of_layers(layers: int) -> str:
+    return "1 layer" if layers == 1 else f"{layers} layers"
+
+
 def full_rank_claim(table: ErrorTable, layers: int = 1) -> ClaimResult:
     """The error falls at full rank, and not before; of the numbers of blocks tried, the best one counts."""
-    statement = "One layer needs full rank."
-    if layers != 1:
-        statement = f"With {layers} layers the error still falls at full rank."
-    lines = _of_layers(table, layers).reduced("multiplier").lines("rank")
-    drops = [
-        (at, line[ranks[-2]] / line[ranks[-1]], line[ranks[0]] / line[ranks[-2]])
-        for at, line in lines
-        if len(ranks := sorted(line)) > 1 and full_rank(at) in line
-    ]
-    if not drops:
-        return ClaimResult(statement, Verdict.UNDECIDED, "no such model was measured at two ranks")
-    differing = varying(table) - {"multiplier", "layers"}
-    evidence = "the error falls from half to full rank (and from the lowest rank to half) " + "; ".join(
-        f"{named(at, differing, otherwise='')} {at_full:.3g}-fold ({before:.3g}-fold)".strip()
-        for at, at_full, before in drops
+    deeper = f"With {layers} layers the error still falls at full rank."
+    cases = _full_rank(table, layers)
+    return judge(
+        "One layer needs full rank." if layers == 1 else deeper, cases, "no such model was measured at two ranks"
     )
-    return ClaimResult(statement, decided(all(full >= DROP and full > before for _, full, before in drops)), evidence)
 
 
-def more_heads_claim(table: ErrorTable) -> ClaimResult:
+def _full_rank(table: ErrorTable, layers: int) -> Cases:
+    differing = varying_axes(table) - {"multiplier", "layers"}
+    yield "the error falls from half to full rank (and from the lowest rank to half) "
+    for at, line in _of_layers(table, layers).reduced("multiplier").lines("rank"):
+        ranks = sorted(line)
+        if len(ranks) > 1 and full_rank(at) in line:
+            full, before = line[ranks[-2]] / line[ranks[-1]], line[ranks[0]] / line[ranks[-2]]
+            words = f"{line_name(at, differing, otherwise='')} {full:.3g}-fold ({before:.3g}-fold)".strip()
+            yield exactly(words, full >= DROP and full > before)
+
+
+@claims_that("At equal parameters more heads hurt.", "no model was measured at two ranks")
+def more_heads_claim(table: ErrorTable) -> Cases:
     """At equal parameters each halving of the rank, and doubling of the heads, raises the error."""
-    statement = "At equal parameters more heads hurt."
     lines = table.lines("rank")
     steps = [(at, line, low, high) for at, line in lines for low, high in itertools.pairwise(sorted(line))]
-    if not steps:
-        return ClaimResult(statement, Verdict.UNDECIDED, "no model was measured at two ranks")
-    helped = [step for step in steps if step[1][step[2]] * SAME < step[1][step[3]]]
+    helped = [(at, line, low, high) for at, line, low, high in steps if line[low] * SAME < line[high]]
     best_full = all(min(line, key=line.__getitem__) == max(line) for _, line in lines)
     worst = ""
     if helped:
         at, line, low, high = helped[-1]
-        worst = f"; not from rank {high} to {low} with {named(at, varying(table))}: {line[high]:.2g}, {line[low]:.2g}"
-    evidence = (
-        f"in {len(steps) - len(helped)} of {len(steps)} steps from one rank to the next lower, with more heads, the "
-        f"error does not fall{worst}; the highest rank is the best {'everywhere' if best_full else 'not everywhere'}"
-    )
-    return ClaimResult(statement, decided(not helped and best_full), evidence)
+        where = f"from rank {high} to {low} with {line_name(at, varying_axes(table))}"
+        worst = f"; not {where}: {line[high]:.2g}, {line[low]:.2g}"
+    if steps:
+        yield exactly(
+            f"in {len(steps) - len(helped)} of {len(steps)} steps from one rank to the next lower, with more heads, "
+            f"the error does not fall{worst}; the highest rank is the best "
+            f"{'everywhere' if best_full else 'not everywhere'}",
+            not helped and best_full,
+        )
 
 
-def blocks_claim(table: ErrorTable) -> ClaimResult:
+@claims_that(
+    "More heads of half the rank do not make up for full rank.", "one layer was not measured with several blocks"
+)
+def blocks_claim(table: ErrorTable) -> Cases:
     """More blocks of half the rank do not reach one block of full rank."""
-    statement = "More heads of half the rank do not make up for full rank."
-    compared = []
     for at, line in _of_layers(table, 1).lines("rank"):
         full = full_rank(at)
-        single = table.at(**at | {"layers": 1, "multiplier": 1, "rank": full})
-        if at["multiplier"] != 1 and full // 2 in line and np.isfinite(single):
-            compared.append((at["multiplier"], line[full // 2], single))
-    if not compared:
-        return ClaimResult(statement, Verdict.UNDECIDED, "one layer was not measured with several blocks")
-    evidence = "; ".join(
-        f"{blocks} blocks of half rank {half:.2g}, one of full rank {full:.2g}" for blocks, half, full in compared
-    )
-    return ClaimResult(statement, decided(all(half > full * SAME for _, half, full in compared)), evidence)
+        single, half = table.at(**at | {"layers": 1, "multiplier": 1, "rank": full}), line.get(full // 2)
+        if at["multiplier"] != 1 and half is not None and np.isfinite(single):
+            words = f"{at['multiplier']} blocks of half rank {half:.2g}, one of full rank {single:.2g}"
+            yield exactly(words, half > single * SAME)
 
 
-def depth_claim(table: ErrorTable) -> ClaimResult:
+@claims_that("Depth helps below full rank.", "no rank below the full one was measured at two depths")
+def depth_claim(table: ErrorTable) -> Cases:
     """More layers lower the error below full rank on the whole, and raise it nowhere."""
-    statement = "Depth helps below full rank."
     gains = [gain for _, gain in _gains(table)]
-    if not gains:
-        return ClaimResult(statement, Verdict.UNDECIDED, "no rank below the full one was measured at two depths")
-    mean = _geometric_mean(gains)
-    evidence = (
-        f"one layer's error over the deepest's, at {len(gains)} ranks and numbers of blocks: {min(gains):.3g} to "
-        f"{max(gains):.3g}, mean {mean:.3g}"
-    )
-    return ClaimResult(statement, decided(mean > SAME and min(gains) * SAME >= 1), evidence)
+    if gains:
+        mean, least = geometric_mean(gains), min(gains)
+        yield exactly(
+            f"one layer's error over the deepest's, at {len(gains)} ranks and numbers of blocks: {least:.3g} to "
+            f"{max(gains):.3g}, mean {mean:.3g}",
+            mean > SAME and least * SAME >= 1,
+        )
 
 
-def shorter_claim(table: ErrorTable) -> ClaimResult:
+@claims_that(
+    "Depth helps for short sequences and less for long ones.", "depth was not measured at two numbers of points"
+)
+def shorter_claim(table: ErrorTable) -> Cases:
     """Depth gains less on long sequences: the factor at the lowest ranks falls with the number of points."""
-    statement = "Depth helps for short sequences and less for long ones."
     gains: dict[int, list[float]] = {}
     for at, gain in _gains(table):
         gains.setdefault(at["length"], []).append(gain)
-    if len(gains) < 2:
-        return ClaimResult(statement, Verdict.UNDECIDED, "depth was not measured at two numbers of points")
-    means = {length: _geometric_mean(values) for length, values in sorted(gains.items())}
-    evidence = "one layer's error over the deepest's, mean over ranks below full: " + "; ".join(
-        f"{length} points {gain:.3g}" for length, gain in means.items()
-    )
-    shortest, *_, longest = means.values()
-    return ClaimResult(statement, decided(shortest > SAME and longest * SAME < shortest), evidence)
+    if len(gains) > 1:
+        means = {length: geometric_mean(values) for length, values in sorted(gains.items())}
+        shortest, *_, longest = means.values()
+        words = "; ".join(f"{length} points {gain:.3g}" for length, gain in means.items())
+        yield "one layer's error over the deepest's, mean over ranks below full: "
+        yield exactly(words, shortest > SAME and longest * SAME < shortest)
 
 
 def longer_claim(table: ErrorTable) -> ClaimResult:
     """With two layers the error at the lowest rank grows with the number of points."""
-    statement = "With two layers low rank errs more, the more points there are."
     deep = {at["length"]: line for at, line in _of_layers(table, 2).lines("rank")}
-    if len(deep) < 2:
-        return ClaimResult(statement, Verdict.UNDECIDED, "two layers were not measured at two numbers of points")
-    shared = set.intersection(*map(set, deep.values()))
-    if not shared:
-        return ClaimResult(statement, Verdict.UNDECIDED, "no rank was measured at every number of points")
-    lowest = {length: line[min(shared)] for length, line in sorted(deep.items())}
-    evidence = "error at the lowest rank: " + "; ".join(f"{n} points {error:.2g}" for n, error in lowest.items())
-    errors = list(lowest.values())
-    return ClaimResult(statement, decided(errors == sorted(errors)), evidence)
+    shared = set.intersection(*map(set, deep.values())) if len(deep) > 1 else set()
+    cases = []
+    if shared:
+        lowest = {length: line[min(shared)] for length, line in sorted(deep.items())}
+        errors, words = list(lowest.values()), "; ".join(f"{n} points {error:.2g}" for n, error in lowest.items())
+        cases.append(exactly(f"error at the lowest rank: {words}", errors == sorted(errors)))
+    missing = "no rank was measured at every number of points"
+    return judge(
+        "With two layers low rank errs more, the more points there are.",
+        cases,
+        missing if len(deep) > 1 else "two layers were not measured at two numbers of points",
+    )
 
 
-def codes_claim(table: ErrorTable) -> ClaimResult:
+@claims_that("Position codes do not make up for rank.", "codes were not measured below full rank")
+def codes_claim(table: ErrorTable) -> Cases:
     """Below full rank a position code does not reach full rank without one."""
-    statement = "Position codes do not make up for rank."
-    pairs = []
+    yield "best error below full rank with codes, and at full rank without: "
     for at, line in table.lines("rank"):
         # A concatenated code doubles the width, so heads of the points' own dimension are half of it.
         below = [error for rank, error in line.items() if rank < at["dim"]]
         full = table.at(**at | {"positions": "none", "rank": at["dim"]})
         if at["positions"] != "none" and below and np.isfinite(full):
-            pairs.append((at, min(below), full))
-    if not pairs:
-        return ClaimResult(statement, Verdict.UNDECIDED, "codes were not measured below full rank")
-    evidence = "best error below full rank with codes, and at full rank without: " + "; ".join(
-        f"{at['positions']}, {at['layers']} layer(s), {at['multiplier']} block(s) {below:.2g}, {full:.2g}"
-        for at, below, full in pairs
-    )
-    return ClaimResult(statement, decided(all(below > full * SAME for _, below, full in pairs)), evidence)
+            model = f"{at['positions']}, {at['layers']} layer(s), {at['multiplier']} block(s)"
+            yield exactly(f"{model} {min(below):.2g}, {full:.2g}", min(below) > full * SAME)
 
 
-def wider_heads_claim(table: ErrorTable) -> ClaimResult:
+@claims_that("At equal parameters fewer, wider heads do better.", "fewer than three head counts were measured")
+def wider_heads_claim(table: ErrorTable) -> Cases:
     """The error falls as a power of the rank, from the lowest to the highest."""
-    statement = "At equal parameters fewer, wider heads do better."
-    lines = [(at, dict(sorted(line.items()))) for at, line in table.lines("rank") if len(line) > 2]
-    if not lines:
-        return ClaimResult(statement, Verdict.UNDECIDED, "fewer than three head counts were measured")
-    holds, evidence = [], []
-    for at, line in lines:
-        (low, at_low), *_, (high, at_high) = line.items()
-        slope = float(np.polyfit(np.log(list(line)), np.log(list(line.values())), 1)[0])
-        holds.append(slope < 0 and at_low > SAME * at_high)
-        ends = f"rank {high} {at_high:.2g}, rank {low} {at_low:.2g}"
-        evidence.append(f"{at['layers']} layers: {ends}, error ~ rank^{slope:.2f}")
-    return ClaimResult(statement, decided(all(holds)), "; ".join(evidence))
+    for at, line in table.lines("rank"):
+        if len(line) > 2:
+            (low, at_low), *_, (high, at_high) = sorted(line.items())
+            slope = float(np.polyfit(np.log(sorted(line)), np.log([line[rank] for rank in sorted(line)]), 1)[0])
+            ends = f"rank {high} {at_high:.2g}, rank {low} {at_low:.2g}"
+            yield exactly(
+                f"{at['layers']} layers: {ends}, error ~ rank^{slope:.2f}", slope < 0 and at_low > SAME * at_high
+            )
 
 
 def _of_layers(table: ErrorTable, layers: int) -> ErrorTable:
-    """The part of so many layers; an empty one where there is none."""
+    """Select a number of layers; an empty table where there is none."""
     return table.select(layers=[layers] if layers in table.values("layers") else [])
 
 
@@ -197,8 +189,3 @@ def _gains(table: ErrorTable) -> list[tuple[dict[str, Any], float]]:
             deep = table.at(**at | {"layers": deepest, "rank": rank})
             gains += [(at, line[rank] / deep)] if np.isfinite(deep) else []
     return gains
-
-
-def _geometric_mean(values: Iterable[float]) -> float:
-    values = list(values)
-    return float(np.exp(np.mean(np.log(values))))

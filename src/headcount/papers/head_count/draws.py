@@ -1,59 +1,56 @@
 """Table 2 over draws of the a_i and of the examples, which the paper does not name: what depends on the draw?"""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...answer import NMSE, ErrorTable, answer, count_of_heads
-from ...answer.claim import OF_MEASUREMENTS
+from ...answer import Answer, ErrorTable, answer, count_of_heads
+from ...answer.bootstrap import TAIL
+from ...answer.claim import OF_MEASUREMENTS, ClaimResult, Verdict
+from ...answer.fits import Estimate
+from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.document import Grid
-from ..base import Effort, Part, Results, Scale, Study
-from ..claims.draws import (
-    Draw,
-    drop_over_draws,
-    every_rule_claim,
-    growth_over_draws,
-    same_transition_claim,
-    spread,
-    verdicts_by_rule,
-)
-from ..claims.heads import drop_factor, exponents, magnitude_claim
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..charts import chart_along, grid_of
+from ..claims.heads import FLAT_SLOPE, drop_factor, exponents, magnitude_claim, measured_like
+from ..claims.judge import Case, Cases, estimate_words, exactly, judge
 from .tables import ALL_LENGTHS, OUR_CHOICES, TABLE2
 
-HEADS = TABLE2.published.values("heads")
+HEADS, D = TABLE2.published.values("heads"), TABLE2.transition
+MIN_DRAWS = 4
+"""Fewer draws say nothing of nine in ten."""
+MOST = 0.9
+"""The share of draws in which something holds that holds in nearly all."""
+LIMIT = 0.05
+"""A share of exceptions is ruled out where as many draws without one have at most this probability."""
 
 
-def _parts(effort: Effort) -> Iterable[Part]:
-    from ...tasks import sum_of_maxima
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """Table 2 for one draw of the a_i, `task_seed`, and one of the examples, `data_seed`.
 
-    axes = effort.over(heads=HEADS, data_seed=effort.axes["data_seed"])
-    for draw in effort.axes["task_seed"]:
-        task = partial(sum_of_maxima, intrinsic_dim=TABLE2.transition, dim=4, directions="gaussian", task_seed=draw)
-        yield Part(task=task, model=TABLE2.model, axes=axes, at={"task_seed": draw})
+    `slopes` are d log(error) / d log(length) of the best of seeds by heads, where two lengths are there; `drop` is the
+    factor by which the error falls at the transition, under the published statistic over seeds.
+    """
 
+    task_seed: int
+    data_seed: int
+    answer: Answer
+    claims: tuple[ClaimResult, ...]
+    slopes: dict[int, float]
+    drop: float | None
 
-def _report(results: Results) -> dict[str, Any]:
-    table = results.table()
-    draws, theirs = _draws(table), _published(table)
-    exponents_printed = exponents(HEADS, theirs.errors, theirs.values("length"))
-    drop_printed = drop_factor(HEADS, theirs.errors, TABLE2.transition) or np.nan
-    return {
-        "headline": _headline(draws),
-        "claims": (
-            same_transition_claim(draws, TABLE2.transition),
-            *growth_over_draws(draws, exponents_printed, table.values("heads"), TABLE2.transition),
-            drop_over_draws(draws, TABLE2.published, drop_printed, TABLE2.transition),
-            every_rule_claim(draws),
-        ),
-        "grids": (_rules_grid(draws), _errors_grid(table, theirs), _draws_grid(draws)),
-        "charts": (_chart(table, theirs),),
-    }
+    @property
+    def name(self) -> str:
+        return f"a_i {self.task_seed}, data {self.data_seed}"
 
 
-def _draws(table: ErrorTable) -> list[Draw]:
+def draws_in(table: ErrorTable) -> list[Draw]:
     """Every draw of which a model has finished, with its answer and Table 2's claims."""
     draws = []
     for task_seed in table.values("task_seed"):
@@ -61,21 +58,146 @@ def _draws(table: ErrorTable) -> list[Draw]:
             one = table.select(task_seed=task_seed, data_seed=data_seed).trimmed()
             if not one.errors.size:
                 continue
-            found = answer(one)
-            claims = (*TABLE2.rules(one, found), magnitude_claim(one, TABLE2.published))
-            draws.append(Draw(task_seed=task_seed, data_seed=data_seed, table=one, answer=found, claims=claims))
+            found, heads = answer(one), one.values("heads")
+            slopes = exponents(heads, one.reduced("seed").ordered("heads", "length").errors, one.values("length"))
+            measured = measured_like(one, TABLE2.published).ordered("heads", "length").errors
+            draws.append(
+                Draw(
+                    task_seed=task_seed,
+                    data_seed=data_seed,
+                    answer=found,
+                    claims=(*TABLE2.rules(one, found), magnitude_claim(one, TABLE2.published)),
+                    slopes={heads: slope for heads, slope in slopes.items() if np.isfinite(slope)},
+                    drop=drop_factor(heads, measured, D),
+                )
+            )
     return draws
 
 
-def _published(table: ErrorTable) -> ErrorTable:
-    """Table 2 at our lengths."""
+def spread(values: Sequence[float], form: str) -> str:
+    """The median and the interval that holds 90 % of the draws, in words."""
+    return estimate_words(Estimate(*np.quantile(values, [TAIL, 0.5, 1 - TAIL])), form)
+
+
+def same_transition_claim(draws: Sequence[Draw]) -> ClaimResult:
+    """It differs where two draws' intervals share no head count, and holds where all draws have the same answer."""
+    needs = {draw.name: draw.answer.needs["heads"] for draw in draws if draw.answer.kind == "needs"}
+    answers = Counter(draw.answer.heads for draw in draws)
+    words = "; ".join(
+        f"{'no answer' if heads is None else count_of_heads(heads)} in {count} of {len(draws)} draws"
+        for heads, count in answers.most_common()
+    )
+    wide = "; ".join(f"{name}: {need}" for name, need in needs.items() if need.low < need.high)
+    words += f"; more than one head count in the interval of: {wide}" if wide else ""
+    apart = bool(needs) and max(need.low for need in needs.values()) > min(need.high for need in needs.values())
+    same, enough = len(answers) == 1 and None not in answers, len(draws) >= MIN_DRAWS
+    if same and enough:
+        independent = len({draw.task_seed for draw in draws})
+        words += (
+            f" (published: {D}); {independent} draws of the a_i without an exception rule out that more than "
+            f"{100 * (1 - LIMIT ** (1 / independent)):.0f} % of all draws are one ({100 * (1 - LIMIT):.0f} % limit)"
+        )
+    cases = [Case(words, same, apart)] if enough else []
+    return judge("The transition does not depend on the draw.", cases, f"{words}; {_too_few(draws)}")
+
+
+def growth_claims(draws: Sequence[Draw], theirs: ErrorTable, heads: Sequence[int]) -> tuple[ClaimResult, ClaimResult]:
+    """The error grows with length below the transition, and no longer from it on, in nine of ten draws."""
+    published = exponents(HEADS, theirs.errors, theirs.values("length"))
+
+    def cases(chosen: list[int], holds: Callable[[float], bool], word: str) -> Cases:
+        slopes = {count: [draw.slopes[count] for draw in draws if count in draw.slopes] for count in chosen}
+        if not chosen or min(map(len, slopes.values())) < MIN_DRAWS:
+            return
+        yield "d log(error) / d log(length), best of seeds, median [90 % of the draws] (published): "
+        for count, values in slopes.items():
+            kept = sum(map(holds, values))
+            slope = f"{count_of_heads(count)} {spread(values, '+.2f')} ({published[count]:+.2f})"
+            yield exactly(f"{slope}, {word} {FLAT_SLOPE:g} in {kept} of {len(values)}", kept / len(values) >= MOST)
+
+    few, many = ([count for count in heads if (count < D) is side] for side in (True, False))
+    missing = f"{_too_few(draws)} at two lengths and every head count"
+    below = "In nine of ten draws the error grows with length at every head count below the transition."
+    above = "In nine of ten draws the error does not grow with length at any head count from the transition on."
+    return (
+        judge(below, cases(few, lambda slope: slope > FLAT_SLOPE, "above"), missing),
+        judge(above, cases(many, lambda slope: slope <= FLAT_SLOPE, "at most"), missing),
+    )
+
+
+def drop_claim(draws: Sequence[Draw], theirs: ErrorTable) -> ClaimResult:
+    """The error falls sharply at the transition in nine of ten draws."""
+    drops = {draw.name: draw.drop for draw in draws if draw.drop is not None}
+    statement = f"In nine of ten draws the error falls sharply from {D - 1} to {D} heads."
+    return judge(statement, _drop_cases(drops, theirs), f"{_too_few(draws)} with {D - 1} and {D} heads")
+
+
+def _drop_cases(drops: dict[str, float], theirs: ErrorTable) -> Cases:
+    if len(drops) < MIN_DRAWS:
+        return
+    values, printed = list(drops.values()), drop_factor(HEADS, theirs.errors, D) or np.nan
+    sharp = sum(drop >= 10**MIN_DROP for drop in values)
+    smallest, largest = min(drops, key=drops.__getitem__), max(drops, key=drops.__getitem__)
+    yield exactly(
+        f"{TABLE2.published.statistic} over seeds, median {spread(values, '.3g')}-fold [90 % of the draws], from "
+        f"{drops[smallest]:.3g}-fold ({smallest}) to {drops[largest]:.3g}-fold ({largest}); fivefold or more in "
+        f"{sharp} of {len(values)}; published {printed:.3g}-fold, less than in "
+        f"{sum(drop > printed for drop in values)} of {len(values)} draws",
+        sharp / len(values) >= MOST,
+    )
+
+
+def every_rule_claim(draws: Sequence[Draw]) -> ClaimResult:
+    """Every claim of the table holds in every draw."""
+    words = "; ".join(
+        f"{said} {', '.join(f'{counts[verdict]} {verdict.value}' for verdict in Verdict if counts[verdict])}"
+        for said, counts in verdicts_by_rule(draws).items()
+    )
+    verdicts = [claim.verdict for draw in draws for claim in draw.claims]
+    holds, differs = (sum(verdict is each for verdict in verdicts) for each in (Verdict.HOLDS, Verdict.DIFFERS))
+    cases = [Case(words, holds == len(verdicts), differs > 0)] if len(draws) >= MIN_DRAWS else []
+    return judge("Every claim of Table 2 holds in every draw tried.", cases, f"{words}; {_too_few(draws)}")
+
+
+def verdicts_by_rule(draws: Sequence[Draw]) -> dict[str, Counter[Verdict]]:
+    """How many draws have each verdict, by the claim's statement."""
+    counts: dict[str, Counter[Verdict]] = {}
+    for draw in draws:
+        for claim in draw.claims:
+            counts.setdefault(claim.statement, Counter())[claim.verdict] += 1
+    return counts
+
+
+def _too_few(draws: Sequence[Draw]) -> str:
+    return f"{len(draws)} draws finished, judged are {MIN_DRAWS} or more"
+
+
+def _parts(effort: StudyEffort) -> Iterable[Part]:
+    from ...tasks import sum_of_maxima
+
+    axes = effort.over(heads=HEADS, data_seed=effort.axes["data_seed"])
+    for draw in effort.axes["task_seed"]:
+        task = partial(sum_of_maxima, intrinsic_dim=D, dim=4, directions="gaussian", task_seed=draw)
+        yield Part(task=task, model=TABLE2.model, axes=axes, at={"task_seed": draw})
+
+
+def _report(results: StudyResults) -> dict[str, Any]:
+    table = results.table()
+    draws = draws_in(table)
     lengths = [length for length in table.values("length") if length in TABLE2.published.values("length")]
-    return TABLE2.published.select(length=lengths)
-
-
-def _headline(draws: Sequence[Draw]) -> str:
-    at = sum(draw.answer.heads == TABLE2.transition for draw in draws)
-    return f"The transition is at {TABLE2.transition} heads in {at} of {len(draws)} draws"
+    theirs = TABLE2.published.select(length=lengths)
+    at = sum(draw.answer.heads == D for draw in draws)
+    return {
+        "headline": f"The transition is at {D} heads in {at} of {len(draws)} draws",
+        "claims": (
+            same_transition_claim(draws),
+            *growth_claims(draws, theirs, table.values("heads")),
+            drop_claim(draws, theirs),
+            every_rule_claim(draws),
+        ),
+        "grids": (_rules_grid(draws), _errors_grid(table, theirs), _draws_grid(draws)),
+        "charts": (_chart(table, theirs),),
+    }
 
 
 def _rules_grid(draws: Sequence[Draw]) -> Grid:
@@ -83,20 +205,15 @@ def _rules_grid(draws: Sequence[Draw]) -> Grid:
         (statement, *(str(counts[verdict]) for verdict in OF_MEASUREMENTS))
         for statement, counts in verdicts_by_rule(draws).items()
     ]
-    return Grid(
-        title=f"Table 2's claims, judged in each of {len(draws)} draws",
-        columns=("claim", *(verdict.value for verdict in OF_MEASUREMENTS)),
-        rows=tuple(rows),
-    )
+    title = f"Table 2's claims, judged in each of {len(draws)} draws"
+    return grid_of(title, ("claim", *(verdict.value for verdict in OF_MEASUREMENTS)), rows)
 
 
 def _over_lengths(errors: np.ndarray) -> np.ndarray:
-    """The geometric mean along the last axis, of what is there."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(np.where(errors > 0, errors, np.nan))
-    known = np.isfinite(logs)
+    """The geometric mean along the last axis, of the errors that have a logarithm; NaN where none has."""
+    known = np.isfinite(errors) & (errors > 0)
+    total = np.log(np.where(known, errors, 1.0)).sum(axis=-1)
     count = known.sum(axis=-1)
-    total = np.where(known, logs, 0.0).sum(axis=-1)
     return np.where(count > 0, np.exp(total / np.maximum(count, 1)), np.nan)
 
 
@@ -114,32 +231,22 @@ def _errors_grid(table: ErrorTable, theirs: ErrorTable) -> Grid:
         known = errors[np.isfinite(errors)]
         if len(known):
             rows.append((count_of_heads(heads), spread(known.tolist(), ".1e"), f"{printed[heads]:.1e}"))
-    return Grid(
-        title="error, geometric mean over lengths: best of seeds, median [90 % of the draws]; published mean",
-        columns=("", "ours", "published"),
-        rows=tuple(rows),
-    )
+    title = "error, geometric mean over lengths: best of seeds, median [90 % of the draws]; published mean"
+    return grid_of(title, ("", "ours", "published"), rows)
 
 
 def _draws_grid(draws: Sequence[Draw]) -> Grid:
-    rows = []
-    for draw in draws:
-        drop, slopes = draw.drop(TABLE2.published, TABLE2.transition), draw.slopes
-        needs = draw.answer.needs.get("heads")
-        rows.append(
-            (
-                draw.name,
-                "none" if needs is None else str(needs),
-                "-" if drop is None else f"{drop:.3g}",
-                *(f"{slopes[heads]:+.2f}" if heads in slopes else "-" for heads in HEADS),
-            )
+    rows = [
+        (
+            draw.name,
+            str(draw.answer.needs.get("heads", "none")),
+            "-" if draw.drop is None else f"{draw.drop:.3g}",
+            *(f"{draw.slopes[heads]:+.2f}" if heads in draw.slopes else "-" for heads in HEADS),
         )
-    return Grid(
-        title="every draw: transition, drop of the means, exponent of T of the best of seeds",
-        columns=("draw", "heads needed", "drop", *map(count_of_heads, HEADS)),
-        rows=tuple(rows),
-        folded=True,
-    )
+        for draw in draws
+    ]
+    title = "every draw: transition, drop of the means, exponent of T of the best of seeds"
+    return grid_of(title, ("draw", "heads needed", "drop", *map(count_of_heads, HEADS)), rows, folded=True)
 
 
 def _chart(table: ErrorTable, theirs: ErrorTable) -> Chart:
@@ -149,20 +256,8 @@ def _chart(table: ErrorTable, theirs: ErrorTable) -> Chart:
     series.append(Series("median of the draws", heads, tuple(median), place=0))
     printed = tuple(_over_lengths(theirs.errors))
     series.append(Series("Table 2, published means", HEADS, printed, place=1, kind="published"))
-    return Chart(
-        name="draws",
-        title="Error against heads, a line per draw",
-        x_label="attention heads",
-        y_label=NMSE.label,
-        x_ticks=HEADS,
-        series=tuple(series),
-        caption="best of seeds, geometric mean over lengths; thin: one draw; dashed: published means",
-    )
-
-
-def _effort(lengths: tuple[int, ...], seeds: int, steps: int, draws: int, data_draws: int) -> Effort:
-    axes = {"task_seed": tuple(range(draws)), "data_seed": tuple(range(data_draws))}
-    return Effort(lengths=lengths, seeds=seeds, steps=steps, axes=axes)
+    caption = "best of seeds, geometric mean over lengths; thin: one draw; dashed: published means"
+    return chart_along("heads", HEADS, series, "draws", "Error against heads, a line per draw", caption)
 
 
 STUDY = Study(
@@ -177,8 +272,8 @@ STUDY = Study(
         OUR_CHOICES[0],
     ),
     efforts={
-        Scale.SMOKE: _effort((8, 16), seeds=2, steps=1000, draws=2, data_draws=2),
-        Scale.LAPTOP: _effort((8, 16, 32), seeds=3, steps=4000, draws=4, data_draws=2),
-        Scale.PAPER: _effort(ALL_LENGTHS, seeds=5, steps=20_000, draws=10, data_draws=3),
+        Scale.SMOKE: effort_over((8, 16), 2, 1000, task_seed=(0, 1), data_seed=(0, 1)),
+        Scale.LAPTOP: effort_over((8, 16, 32), 3, 4000, task_seed=(0, 1, 2, 3), data_seed=(0, 1)),
+        Scale.PAPER: effort_over(ALL_LENGTHS, 5, 20_000, task_seed=tuple(range(10)), data_seed=(0, 1, 2)),
     },
 )

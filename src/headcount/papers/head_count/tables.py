@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...answer import NMSE, Answer, ErrorTable, answer, count_of_heads
+from ...answer import Answer, ErrorTable, answer, count_of_heads
 from ...answer.claim import ClaimResult, judged
 from ...answer.metric import TRAIN_NMSE
 from ...answer.signals import REVERSED, reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart, heat_map, reversal_chart
 from ...report.experiment import headline
-from ..base import Effort, Part, Results, Scale, Study
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..charts import chart_along
 from ..claims.heads import (
     apart_claim,
     drop_claim,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from ...tasks import Retrieval
 
 ALL_LENGTHS = (8, 16, 32, 64, 128)
-PAPER_EFFORT = Effort(lengths=ALL_LENGTHS, seeds=10, steps=20_000)
+Report = Callable[[StudyResults], dict[str, Any]]
+Rules = Callable[[ErrorTable], tuple[ClaimResult, ...]]
+PAPER_EFFORT = effort_over(ALL_LENGTHS, 10, 20_000)
 TASK_SEED = 9
 """The draw of the a_i, which are not published: of draws 0 to 11 the one whose mean errors at 2 and 3 heads and length
 16 (15,000 steps, 4 seeds) came nearest to Table 2's; docs/reproduction.md gives the command and the other draws."""
@@ -76,16 +79,14 @@ class TableStudy(Study):
 def table_study(
     name: str,
     *,
-    title: str,
-    asks: str,
     subject: str,
     transition_statement: str,
     fields: dict[str, Any],
-    efforts: dict[Scale, Effort],
     statistic: str = "minimum",
     intrinsic_dim: int = 4,
     transition: int = 4,
-    notes: tuple[str, ...] = (),
+    own_notes: tuple[str, ...] = (),
+    **about: Any,
 ) -> TableStudy:
     """The study of a table; `subject` names the task, `fields` are those of the models."""
     published, model = published_table(name, statistic=statistic), partial(class_token, **fields)
@@ -98,12 +99,12 @@ def table_study(
             drop_claim(table, published, transition),
         )
 
-    def parts(effort: Effort) -> Iterable[Part]:
+    def parts(effort: StudyEffort) -> Iterable[Part]:
         yield Part(
             task=partial(paper_task, intrinsic_dim), model=model, axes=effort.over(heads=published.values("heads"))
         )
 
-    def report(results: Results) -> dict[str, Any]:
+    def report(results: StudyResults) -> dict[str, Any]:
         table = results.table()
         found = answer(table)
         return {
@@ -113,14 +114,11 @@ def table_study(
             "answer": found,
             "published": published,
             "charts": (error_chart(table, found, published), heat_map(table)),
-            "notes": (*notes, *_training_note(results.table(TRAIN_NMSE), transition)),
+            "notes": (*own_notes, *_training_note(results.table(TRAIN_NMSE), transition)),
         }
 
     return TableStudy(
         name=name,
-        title=title,
-        asks=asks,
-        efforts=efforts,
         parts=parts,
         report=report,
         notes=OUR_CHOICES,
@@ -129,11 +127,12 @@ def table_study(
         transition=transition,
         model=model,
         rules=rules,
+        **about,
     )
 
 
 def _training_note(training: ErrorTable, transition: int) -> tuple[str, ...]:
-    """What training left where heads are enough, to tell what optimising and what generalising costs."""
+    """Training errors where heads are enough, to tell the cost of optimising from that of generalising."""
     enough = training.select(heads=[heads for heads in training.values("heads") if heads >= transition]).trimmed()
     if not enough.errors.size:
         return ()
@@ -155,19 +154,19 @@ TABLE2 = table_study(
     transition_statement="The transition is at h = D = 4 heads.",
     fields={"head_dim": 8, "hidden": 32},
     efforts={
-        Scale.SMOKE: Effort(lengths=(8, 16), seeds=3, steps=4000),
-        Scale.LAPTOP: Effort(lengths=ALL_LENGTHS, seeds=5, steps=8000),
+        Scale.SMOKE: effort_over((8, 16), 3, 4000),
+        Scale.LAPTOP: effort_over(ALL_LENGTHS, 5, 8000),
         Scale.PAPER: PAPER_EFFORT,
     },
-    notes=(
+    own_notes=(
         "Published are mean and standard deviation over an unstated number of seeds. At 4 heads and length 64 that is "
         "8.75e-06 with deviation 5.58e-05: no fewer than 41 positive numbers can have these two, so either there were "
         "more seeds than that, or a cell's value is not the mean of the seeds its deviation is of.",
     ),
 )
 SHARED_WIDTH = {
-    Scale.SMOKE: Effort(lengths=(8, 16), seeds=2, steps=3000),
-    Scale.LAPTOP: Effort(lengths=ALL_LENGTHS, seeds=5, steps=8000),
+    Scale.SMOKE: effort_over((8, 16), 2, 3000),
+    Scale.LAPTOP: effort_over(ALL_LENGTHS, 5, 8000),
     Scale.PAPER: PAPER_EFFORT,
 }
 TABLE3 = table_study(
@@ -199,18 +198,18 @@ TABLE5 = table_study(
     transition_statement="With L = 2 layers the transition is at L h = D, that is 2 heads.",
     fields={"total_dim": 32, "hidden": 32, "layers": 2},
     efforts={
-        Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=2000),
-        Scale.LAPTOP: Effort(lengths=(8, 16, 32), seeds=3, steps=4000),
+        Scale.SMOKE: effort_over((8,), 2, 2000),
+        Scale.LAPTOP: effort_over((8, 16, 32), 3, 4000),
         Scale.PAPER: PAPER_EFFORT,
     },
-    notes=(
+    own_notes=(
         "How the paper stacks its layers is not published. Ours: each attention layer with a residual, no feed-forward "
         "net and no norm between, the two outer nets as in one layer.",
     ),
 )
 
 
-def _reversals(results: Results) -> dict[str, Any]:
+def _reversals(results: StudyResults) -> dict[str, Any]:
     """How often, and how much, the error falls with length instead of rising: the weighted reversal score R(h)."""
     table = results.table().ordered("heads", "length", "seed")
     heads, published = table.values("heads"), TABLE2.published
@@ -249,20 +248,31 @@ def _reversal_headline(table: ErrorTable) -> str:
     return f"Errors reverse with length at {' and '.join(map(str, positive))} heads"
 
 
-FIGURE2E = Study(
-    name="figure2e",
-    title="Figure 2e",
-    asks="Where the dependence on length turns round: the weighted reversal score of Table 2's errors.",
-    efforts=TABLE2.efforts,
-    parts=TABLE2.parts,
-    report=_reversals,
-    notes=OUR_CHOICES,
-    published_claims=lambda: _reversal_rules(one_seed(TABLE2.published)),
-    reads=TABLE2,
+def _reading_table2(name: str, title: str, asks: str, report: Report, rules: Rules) -> Study:
+    """A figure that reads Table 2's models; its rules are applied to Table 2 as printed, too."""
+    return Study(
+        name=name,
+        title=title,
+        asks=asks,
+        efforts=TABLE2.efforts,
+        parts=TABLE2.parts,
+        report=report,
+        notes=OUR_CHOICES,
+        published_claims=lambda: rules(one_seed(TABLE2.published)),
+        reads=TABLE2,
+    )
+
+
+FIGURE2E = _reading_table2(
+    "figure2e",
+    "Figure 2e",
+    "Where the dependence on length turns round: the weighted reversal score of Table 2's errors.",
+    _reversals,
+    _reversal_rules,
 )
 
 
-def _zoom(results: Results) -> dict[str, Any]:
+def _zoom(results: StudyResults) -> dict[str, Any]:
     """Table 2 against length, where heads are enough."""
     table = results.table().ordered("heads", "length", "seed")
     enough = table.select(heads=[heads for heads in table.values("heads") if heads >= TABLE2.transition])
@@ -289,34 +299,20 @@ def _zoom_headline(enough: ErrorTable) -> str:
 
 
 def _zoom_chart(enough: ErrorTable) -> Chart:
-    lengths = enough.values("length")
+    lengths, series = enough.values("length"), []
     rows = zip(enough.values("heads"), enough.best, enough.mean, TABLE2.published.aligned(enough), strict=True)
-    series = []
     for place, (heads, best, mean, theirs) in enumerate(rows):
-        name = f"{heads} heads"
-        series.append(Series(f"{name}, best of seeds", lengths, tuple(best), place=2 * place))
-        series.append(Series(f"{name}, mean over seeds", lengths, tuple(mean), place=2 * place + 1))
-        series.append(Series(f"{name}, published mean", lengths, tuple(theirs), place=2 * place + 1, kind="published"))
-    return Chart(
-        name="zoom",
-        title="Error against length where heads are enough",
-        x_label="sequence length T (tokens)",
-        y_label=NMSE.label,
-        x_ticks=lengths,
-        log_x=True,
-        series=tuple(series),
-        caption="mean and best over seeds; published means dashed",
-    )
+        series.append(Series(f"{heads} heads, best of seeds", lengths, tuple(best), 2 * place))
+        series.append(Series(f"{heads} heads, mean over seeds", lengths, tuple(mean), 2 * place + 1))
+        series.append(Series(f"{heads} heads, published mean", lengths, tuple(theirs), 2 * place + 1, "published"))
+    title, caption = "Error against length where heads are enough", "mean and best over seeds; published means dashed"
+    return chart_along("length", lengths, series, "zoom", title, caption)
 
 
-FIGURE3 = Study(
-    name="figure3",
-    title="Figure 3",
-    asks="A closer look at Table 2 from D heads on: does the error still grow with length?",
-    efforts=TABLE2.efforts,
-    parts=TABLE2.parts,
-    report=_zoom,
-    notes=OUR_CHOICES,
-    published_claims=lambda: _zoom_rules(one_seed(TABLE2.published)),
-    reads=TABLE2,
+FIGURE3 = _reading_table2(
+    "figure3",
+    "Figure 3",
+    "A closer look at Table 2 from D heads on: does the error still grow with length?",
+    _zoom,
+    _zoom_rules,
 )

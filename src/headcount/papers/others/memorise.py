@@ -18,7 +18,9 @@ from ...answer.metric import FITTED_ERROR
 from ...report.chart import Chart, Series
 from ...report.document import Grid
 from ...store import TrainSpec
-from ..base import Effort, Part, Results, Scale, Study
+from ..base import Part, Scale, Study, StudyEffort, StudyResults
+from ..charts import chart_along, grid_of, line_of
+from ..claims.judge import estimate_words
 from ..claims.memorise import (
     CONTEXTS,
     WRONG,
@@ -26,12 +28,13 @@ from ..claims.memorise import (
     below_claim,
     beyond_claim,
     capacities,
+    capacity_lines,
     context_claim,
     contexts_of,
     heads_exponent,
     linear_claim,
-    lines,
     proved_claim,
+    with_number,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ VALIDATION = 20
 """As few as there may be: labels are random, and held-out examples can show nothing."""
 
 
-class Shape(NamedTuple):
+class LayerShape(NamedTuple):
     """The sizes of a layer that are swept; `length` counts the query too, n + 1."""
 
     heads: int
@@ -51,7 +54,7 @@ class Shape(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoriseEffort(Effort):
+class MemoriseEffort(StudyEffort):
     """Three sweeps that cross: over `heads`, over the context sizes of `lengths`, and over `ranks`.
 
     The heads are swept with d_h = n at `fixed_length`; the lengths with d_h = d, and the ranks at `fixed_length`, both
@@ -70,11 +73,11 @@ class MemoriseEffort(Effort):
     def train(self) -> TrainSpec:
         return replace(super().train, batch=self.batch, validation_examples=VALIDATION)
 
-    def shapes(self) -> tuple[Shape, ...]:
+    def shapes(self) -> tuple[LayerShape, ...]:
         """Every shape once."""
-        by_heads = [Shape(heads, self.fixed_length - 1, self.fixed_length) for heads in self.heads]
-        by_length = [Shape(self.fixed_heads, self.dim, length) for length in self.lengths]
-        by_rank = [Shape(self.fixed_heads, rank, self.fixed_length) for rank in self.ranks]
+        by_heads = [LayerShape(heads, self.fixed_length - 1, self.fixed_length) for heads in self.heads]
+        by_length = [LayerShape(self.fixed_heads, self.dim, length) for length in self.lengths]
+        by_rank = [LayerShape(self.fixed_heads, rank, self.fixed_length) for rank in self.ranks]
         return tuple(dict.fromkeys((*by_heads, *by_length, *by_rank)))
 
     def stored(self, context: str, heads: int) -> int:
@@ -82,9 +85,8 @@ class MemoriseEffort(Effort):
         return heads * math.lcm(*self.per_head[context])
 
 
-@dataclass(frozen=True)
-class Along:
-    """An axis that capacities are drawn along: the field of `Capacity`, what a chart calls it, and its title."""
+class Along(NamedTuple):
+    """An axis that capacities are drawn along: the field of `Capacity`, the words for it, and the chart's title."""
 
     axis: str
     field: str
@@ -102,13 +104,12 @@ ALONG = (
 def headline(found: Sequence[Capacity]) -> str:
     """How the capacity grows with the heads."""
     parts = []
-    for (context, *_), line in lines(found, "heads").items():
+    for (context, *_), line in capacity_lines(found, "heads").items():
         fit = heads_exponent(line)
         if fit is not None:
-            low, value, high = fit
-            known = [each for each in line if not each.missing]
-            ends = f"{known[0].examples:.0f} to {known[-1].examples:.0f} at {known[0].heads} to {known[-1].heads} heads"
-            parts.append(f"{context} context: as H^{value:.2f} [{low:.2f}, {high:.2f}], {ends}")
+            first, *_, last = with_number(line)
+            ends = f"{first.examples:.0f} to {last.examples:.0f} at {first.heads} to {last.heads} heads"
+            parts.append(f"{context} context: as H^{estimate_words(fit, '.2f')}, {ends}")
     return f"Examples memorised: {'; '.join(parts)}" if parts else "Too few models have finished to tell"
 
 
@@ -121,7 +122,7 @@ def capacity_grid(found: Sequence[Capacity]) -> Grid:
         rows.append((each.context, *sizes, str(each.bound), str(each.exact), each.words(), ratio))
     columns = ("context", "H", "n", "d_h", "proved", "every label right", "memorised (90 %)", "times proved")
     title = f"examples memorised: at least {100 * (1 - WRONG):g} % of labels right, median of seeds"
-    return Grid(title=title, columns=columns, rows=tuple(rows))
+    return grid_of(title, columns, rows)
 
 
 def error_grid(table: ErrorTable) -> Grid:
@@ -135,18 +136,14 @@ def error_grid(table: ErrorTable) -> Grid:
         sizes = (str(at["heads"]), str(at["length"] - 1), str(at["rank"]))
         rows.append((at["context"], *sizes, cells))
     columns = ("context", "H", "n", "d_h", "examples: wrong labels in %")
-    return Grid(title="training labels wrong at the end, median of seeds", columns=columns, rows=tuple(rows))
-
-
-def capacity_charts(found: Sequence[Capacity]) -> tuple[Chart, ...]:
-    """Capacity against heads, context size and key width, a chart for each that has two values."""
-    return tuple(chart for along in ALONG if (chart := _chart(found, along)) is not None)
+    return grid_of("training labels wrong at the end, median of seeds", columns, rows)
 
 
 def _chart(found: Sequence[Capacity], along: Along) -> Chart | None:
+    """Capacity along an axis; None where no shape has a number at two values."""
     series, proved = [], {}
-    for (context, *_), line in lines(found, along.axis).items():
-        known = [each for each in line if not each.missing]
+    for (context, *_), line in capacity_lines(found, along.axis).items():
+        known = with_number(line)
         if len(known) < 2:
             continue
         x, y, low, high = (
@@ -157,27 +154,18 @@ def _chart(found: Sequence[Capacity], along: Along) -> Chart | None:
     if not series:
         return None
     ticks = tuple(sorted(proved))
-    bound = Series(
-        "H (min(n, d_h) - 1) + 1", ticks, tuple(proved[x] for x in ticks), place=6, kind="published", thin=True
+    bound = line_of("H (min(n, d_h) - 1) + 1", dict(sorted(proved.items())), 6, "published", thin=True)
+    caption = (
+        f"at least {100 * (1 - WRONG):g} % of random labels right, median of seeds; bands hold 90 % of resamples; "
+        "dashed: what Mahdavi et al. prove that some weights memorise"
     )
-    return Chart(
-        name=f"capacity-{along.axis}",
-        title=along.title,
-        x_label=along.label,
-        y_label="examples memorised",
-        x_ticks=ticks,
-        log_y=False,
-        series=(*series, bound),
-        caption=(
-            f"at least {100 * (1 - WRONG):g} % of random labels right, median of seeds; bands hold 90 % of resamples; "
-            "dashed: what Mahdavi et al. prove that some weights memorise"
-        ),
-    )
+    name, lines = f"capacity-{along.axis}", (*series, bound)
+    return chart_along(along.label, ticks, lines, name, along.title, caption, "examples memorised", log_y=False)
 
 
 def _parts(effort: MemoriseEffort) -> Iterable[Part]:
     """A part per kind of context, shape, number of examples and seed, which draws the examples too."""
-    from ...tasks import RandomLabels
+    from ..tasks.random_labels import RandomLabels
 
     for context, per_head in effort.per_head.items():
         for shape, each, seed in itertools.product(effort.shapes(), per_head, range(effort.seeds)):
@@ -199,7 +187,7 @@ def _parts(effort: MemoriseEffort) -> Iterable[Part]:
             )
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = results.table(FITTED_ERROR)
     found = capacities(table)
     by_context = (linear_claim, context_claim, below_claim, beyond_claim)
@@ -207,7 +195,7 @@ def _report(results: Results) -> dict[str, Any]:
         "headline": headline(found),
         "claims": (proved_claim(found), *(judge(found, context) for judge in by_context for context in CONTEXTS)),
         "grids": (capacity_grid(found), error_grid(table)),
-        "charts": capacity_charts(found),
+        "charts": tuple(chart for along in ALONG if (chart := _chart(found, along)) is not None),
         "metric": FITTED_ERROR,
     }
 
@@ -245,43 +233,20 @@ STUDY = Study(
     ),
     efforts={
         Scale.SMOKE: MemoriseEffort(
-            lengths=(3, 5),
-            seeds=2,
-            steps=1000,
-            dim=8,
-            heads=(1, 2, 4),
-            ranks=(2, 4, 8),
-            fixed_heads=2,
-            fixed_length=5,
-            per_head={"shared": (4, 8, 16, 24, 32, 48)},
-            batch=64,
+            lengths=(3, 5), seeds=2, steps=1000, dim=8, heads=(1, 2, 4), ranks=(2, 4, 8), fixed_heads=2,
+            fixed_length=5, batch=64, per_head={"shared": (4, 8, 16, 24, 32, 48)},
         ),
         Scale.LAPTOP: MemoriseEffort(
-            lengths=(5, 9, 13),
-            seeds=5,
-            steps=3000,
-            dim=16,
-            heads=(1, 2, 4, 8),
-            ranks=(2, 4, 8, 16),
-            fixed_heads=4,
-            fixed_length=9,
+            lengths=(5, 9, 13), seeds=5, steps=3000, dim=16, heads=(1, 2, 4, 8), ranks=(2, 4, 8, 16), fixed_heads=4,
+            fixed_length=9, batch=128,
             per_head={
-                "shared": (24, 36, 48, 60, 72, 90, 120, 144, 180),
-                "own": (120, 144, 180, 240, 288, 360, 480),
+                "shared": (24, 36, 48, 60, 72, 90, 120, 144, 180), "own": (120, 144, 180, 240, 288, 360, 480),
             },
-            batch=128,
         ),
         Scale.PAPER: MemoriseEffort(
-            lengths=(2, 6, 11, 21, 31, 41, 51, 61),
-            seeds=3,
-            steps=20_000,
-            dim=64,
-            heads=(1, 5, 10, 20, 30, 40, 50, 60),
-            ranks=(4, 8, 16, 32, 64),
-            fixed_heads=20,
-            fixed_length=33,
-            per_head={"shared": (120, 180, 240, 360, 480, 720, 960, 1440, 1920, 2880)},
-            batch=1024,
+            lengths=(2, 6, 11, 21, 31, 41, 51, 61), seeds=3, steps=20_000, dim=64,
+            heads=(1, 5, 10, 20, 30, 40, 50, 60), ranks=(4, 8, 16, 32, 64), fixed_heads=20, fixed_length=33,
+            batch=1024, per_head={"shared": (120, 180, 240, 360, 480, 720, 960, 1440, 1920, 2880)},
         ),
     },
-)
+)  # fmt: skip

@@ -5,7 +5,8 @@ carried as data. Encoders share the width between their heads, rank = width / he
 number of parameters.
 """
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,24 +14,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._choices import Norm, Positions
-from ...answer import NMSE, ErrorTable
+from ...answer import ErrorTable
 from ...answer.claim import ClaimResult, judged
-from ...report.chart import Chart, Series
+from ...report.chart import Chart
 from ...report.document import Grid
 from ...store import Experiment, TrainSpec
 from ...store.cell import MAX_WARMUP
-from ..base import Effort, Part, Results, Scale, Study
+from ..base import Part, Scale, Study, StudyEffort, StudyResults
+from ..charts import chart_along, line_of
 from ..claims.heads import magnitude_claim
 from ..claims.rank import (
     blocks_claim,
     codes_claim,
+    count_of_layers,
     depth_claim,
     full_rank_claim,
+    line_name,
     longer_claim,
     more_heads_claim,
-    named,
     shorter_claim,
-    varying,
+    varying_axes,
     wider_heads_claim,
 )
 from ..published import published_points
@@ -44,7 +47,7 @@ SMALLEST = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankEffort(Effort):
+class RankEffort(StudyEffort):
     """How much of a study is done. `lengths` are the numbers of points N, `heads` those of one attention block.
 
     `warmup` is the share of the steps over which the learning rate rises.
@@ -76,6 +79,20 @@ class RankEffort(Effort):
         )
 
 
+def rank_efforts(
+    smoke: Mapping[str, Any], laptop: Mapping[str, Any], paper: Mapping[str, Any], **shared: Any
+) -> dict[Scale, RankEffort]:
+    """The efforts of a study from what it has of its own at each scale, and `shared` by all."""
+    small = {"seeds": 1, "batch": 64, "norm_first": True}
+    usual: dict[Scale, dict[str, Any]] = {
+        Scale.SMOKE: {"lengths": (8,), "steps": 1000, "dims": (8,), "hidden": 64, **small},
+        Scale.LAPTOP: {"lengths": (16,), "steps": 3000, "dims": (16,), "hidden": 128, **small},
+        Scale.PAPER: {"lengths": (16,), "seeds": 5, "steps": 100_000, "dims": (64,)},
+    }
+    own = dict(zip(Scale, (smoke, laptop, paper), strict=True))
+    return {scale: RankEffort(**{**usual[scale], **shared, **own[scale]}) for scale in Scale}
+
+
 def farthest_point(dim: int, length: int) -> "AbstractTask":
     from ...tasks import FarthestPoint
 
@@ -86,13 +103,6 @@ def in_context(width: int, length: int) -> "AbstractTask":
     from ...tasks import InContextRegression
 
     return InContextRegression(inputs=(length - 1) // 2, length=length)
-
-
-def rank_parts(effort: RankEffort, task: Callable[[int, int], "AbstractTask"] = farthest_point) -> Iterable[Part]:
-    """The models of every dimension and kind of positions."""
-    for dim in effort.dims:
-        for positions in effort.positions:
-            yield rank_part(effort, dim, positions, task)
 
 
 def rank_part(
@@ -140,7 +150,11 @@ def rank_study(
     published = published_points(figure)
     printed = None if published is None else with_logarithms(published)
 
-    def report(results: Results) -> dict[str, Any]:
+    def parts(effort: RankEffort) -> Iterable[Part]:
+        for dim, positions in itertools.product(effort.dims, effort.positions):
+            yield rank_part(effort, dim, positions, task)
+
+    def report(results: StudyResults) -> dict[str, Any]:
         table = with_logarithms(results.table().reduced("seed").trimmed())
         judgements = judged(claims, table, printed)
         judgements += () if published is None else (magnitude_claim(table, published),)
@@ -153,7 +167,7 @@ def rank_study(
         }
 
     return Study(
-        parts=partial(rank_parts, task=task),
+        parts=parts,
         report=report,
         notes=OUR_CHOICES,
         published_claims=lambda: () if printed is None else claims(printed),
@@ -174,7 +188,7 @@ OUR_CHOICES = (
 
 
 def changes_of(experiment: Experiment, effort: RankEffort) -> list[str]:
-    """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
+    """Describe the settings of an experiment that options changed from the scale's own."""
     steps = experiment.settings.get("train", {}).get("steps", effort.steps)
     norm_first = experiment.settings.get("model", {}).get("norm_first", effort.norm_first)
     words = [] if steps == effort.steps else [f"{steps:,} steps"]
@@ -187,46 +201,35 @@ def with_logarithms(table: ErrorTable) -> ErrorTable:
 
 def rank_grid(table: ErrorTable, published: ErrorTable | None, title: str = "smallest error over seeds") -> Grid:
     """Error by rank, a row per line, the published value in parentheses."""
-    ranks, differing = table.values("rank"), varying(table)
-    rows, beside = [], False
+    ranks, differing = table.values("rank"), varying_axes(table)
+    rows, compared = [], False
     for at, line in table.lines("rank"):
         cells = []
         for rank in ranks:
             theirs = np.nan if published is None else published.at(rank=rank, **at)
-            beside |= bool(np.isfinite(theirs))
+            compared |= bool(np.isfinite(theirs))
             reference = f" ({theirs:.2g})" if np.isfinite(theirs) else ""
             cells.append(f"{line[rank]:.2g}{reference}" if rank in line else "-")
-        rows.append((named(at, differing), *cells))
-    title += " (published, read off a plot)" if beside else ""
+        rows.append((line_name(at, differing), *cells))
+    title += " (published, read off a plot)" if compared else ""
     return Grid(title=title, columns=("", *(f"rank {rank}" for rank in ranks)), rows=tuple(rows))
 
 
 def rank_charts(table: ErrorTable, published: ErrorTable | None) -> tuple[Chart, ...]:
     """Error against rank, a chart per number of layers, a line per variant."""
-    differing = varying(table) - {"layers"}
+    differing = varying_axes(table) - {"layers"}
     charts = []
     for layers in table.values("layers"):
         part = table.select(layers=[layers])
         series = []
         for place, (at, line) in enumerate(part.lines("rank")):
-            name = named(at, differing)
-            series.append(Series(name, tuple(line), tuple(line.values()), place=place))
+            name = line_name(at, differing)
+            series.append(line_of(name, line, place))
             theirs = _published_line(published, at)
-            if theirs:
-                values = tuple(theirs.values())
-                series.append(Series(f"{name}, published", tuple(theirs), values, place=place, kind="published"))
-        charts.append(
-            Chart(
-                name=f"error-against-rank-{layers}",
-                title=f"Error against rank, {'1 layer' if layers == 1 else f'{layers} layers'}",
-                x_label="rank of a head (numbers in a query)",
-                y_label=NMSE.label,
-                x_ticks=part.trimmed().values("rank"),
-                log_x=True,
-                series=tuple(series),
-                caption="best of seeds; every rank has the same number of parameters",
-            )
-        )
+            series += [line_of(f"{name}, published", theirs, place, "published")] if theirs else []
+        name, title = f"error-against-rank-{layers}", f"Error against rank, {count_of_layers(layers)}"
+        caption = "best of seeds; every rank has the same number of parameters"
+        charts.append(chart_along("rank", part.trimmed().values("rank"), series, name, title, caption))
     return tuple(charts)
 
 
@@ -238,32 +241,22 @@ def _published_line(published: ErrorTable | None, at: dict) -> dict[int, float]:
     return {rank: error for rank, error in points.items() if error > 0}
 
 
-def _figure1_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
-    return full_rank_claim(table), more_heads_claim(table), blocks_claim(table), depth_claim(table)
-
-
+ALL_HEADS = (1, 2, 4, 8, 16, 32, 64)
+LONG = {"steps": 200_000, "learning_rate": 0.005}
+"""The training of the published figures but the first."""
 FIGURE1 = rank_study(
-    _figure1_claims,
+    lambda table: (full_rank_claim(table), more_heads_claim(table), blocks_claim(table), depth_claim(table)),
     name="rank-figure1",
     title="Figure 1 of arXiv 2407.16153",
     asks="Error by rank at equal parameters for the farthest of 16 points, by depth and number of attention blocks.",
     figure="figure1",
-    efforts={
-        Scale.SMOKE: RankEffort(
-            lengths=(8,), seeds=1, steps=1000, dims=(8,), heads=(1, 2, 8), layers=(1, 3), multipliers=(1, 4),
-            hidden=64, batch=64, norm_first=True,
-        ),
-        Scale.LAPTOP: RankEffort(
-            lengths=(16,), seeds=1, steps=3000, dims=(16,), heads=(1, 2, 4, 16), layers=(1, 3), multipliers=(1, 8),
-            hidden=128, batch=64, norm_first=True,
-        ),
-        Scale.PAPER: RankEffort(
-            lengths=(16,), seeds=5, steps=100_000, dims=(64,), heads=(1, 2, 4, 8, 16, 32, 64), layers=(1, 3, 5),
-            multipliers=(1, 8, 64),
-        ),
-    },
+    efforts=rank_efforts(
+        smoke={"heads": (1, 2, 8), "layers": (1, 3), "multipliers": (1, 4)},
+        laptop={"heads": (1, 2, 4, 16), "layers": (1, 3), "multipliers": (1, 8)},
+        paper={"heads": ALL_HEADS, "layers": (1, 3, 5), "multipliers": (1, 8, 64)},
+    ),
     own_notes=("Read off the published plot, one layer: every rank up to 32 stays between 0.3 and 0.9.",),
-)  # fmt: skip
+)
 
 
 def _points_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
@@ -277,46 +270,30 @@ FIGURE_N = rank_study(
     title="Figure of N, arXiv 2407.16153",
     asks="Error by rank for few and for many points: where depth makes up for rank, and where it does not.",
     figure="figureN",
-    efforts={
-        Scale.SMOKE: RankEffort(
-            lengths=(2, 8), seeds=1, steps=1000, dims=(8,), heads=(1, 2, 8), layers=(1, 2), multipliers=(4,),
-            hidden=64, batch=64, norm_first=True,
-        ),
-        Scale.LAPTOP: RankEffort(
-            lengths=(2, 4, 16), seeds=1, steps=3000, dims=(16,), heads=(1, 4, 16), layers=(1, 2), multipliers=(8,),
-            hidden=128, batch=64, norm_first=True,
-        ),
-        Scale.PAPER: RankEffort(
-            lengths=(4, 16, 64, 256), seeds=5, steps=200_000, dims=(64,), heads=(1, 2, 4, 8, 64), layers=(1, 2),
-            multipliers=(64,), learning_rate=0.005,
-        ),
-    },
+    efforts=rank_efforts(
+        smoke={"lengths": (2, 8), "heads": (1, 2, 8), "multipliers": (4,)},
+        laptop={"lengths": (2, 4, 16), "heads": (1, 4, 16), "multipliers": (8,)},
+        paper={"lengths": (4, 16, 64, 256), "heads": (1, 2, 4, 8, 64), "multipliers": (64,), **LONG},
+        layers=(1, 2),
+    ),
     own_notes=(
         "The published figure has two layers; one layer is trained here too, to see what the second one gains.",
         "Published at 4 points: near 0 at every rank; the plot shows no more.",
     ),
-)  # fmt: skip
+)
 FIGURE_D = rank_study(
     lambda table: (more_heads_claim(table), full_rank_claim(table, layers=2)),
     name="rank-figure-d",
     title="Figure of d, arXiv 2407.16153",
     asks="Error by rank in dimensions 16 to 256, two layers, eight blocks.",
-    efforts={
-        Scale.SMOKE: RankEffort(
-            lengths=(8,), seeds=1, steps=1000, dims=(8, 12), heads=(1, 2, 4), layers=(2,), multipliers=(4,),
-            hidden=64, batch=64, norm_first=True,
-        ),
-        Scale.LAPTOP: RankEffort(
-            lengths=(16,), seeds=1, steps=3000, dims=(8, 16, 32), heads=(1, 2, 8), layers=(2,), multipliers=(2,),
-            hidden=128, batch=64, norm_first=True,
-        ),
-        Scale.PAPER: RankEffort(
-            lengths=(16,), seeds=5, steps=200_000, dims=(16, 64, 128, 256), heads=(1, 2, 4, 8, 16), layers=(2,),
-            multipliers=(8,), learning_rate=0.005,
-        ),
-    },
+    efforts=rank_efforts(
+        smoke={"dims": (8, 12), "heads": (1, 2, 4), "multipliers": (4,)},
+        laptop={"dims": (8, 16, 32), "heads": (1, 2, 8), "multipliers": (2,)},
+        paper={"dims": (16, 64, 128, 256), "heads": (1, 2, 4, 8, 16), "multipliers": (8,), **LONG},
+        layers=(2,),
+    ),
     own_notes=("The paper draws this figure; no points of it were at hand.",),
-)  # fmt: skip
+)
 
 
 def _positions_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
@@ -325,52 +302,38 @@ def _positions_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
     return codes_claim(table), full_rank_claim(one_width), more_heads_claim(one_width)
 
 
-CODES: tuple[Positions, ...] = ("none", "additive", "concatenated")
 POSITIONS = rank_study(
     _positions_claims,
     name="rank-positions",
     title="Figure of positions, arXiv 2407.16153",
     asks="Whether learned position codes, added or set beside the points, change what rank does.",
-    efforts={
-        Scale.SMOKE: RankEffort(
-            lengths=(8,), seeds=1, steps=1000, dims=(8,), heads=(1, 2, 8), layers=(1,), multipliers=(4,),
-            positions=CODES, hidden=64, batch=64, norm_first=True,
-        ),
-        Scale.LAPTOP: RankEffort(
-            lengths=(16,), seeds=1, steps=3000, dims=(16,), heads=(1, 2, 8), layers=(1,), multipliers=(4,),
-            positions=CODES, hidden=128, batch=64, norm_first=True,
-        ),
-        Scale.PAPER: RankEffort(
-            lengths=(16,), seeds=5, steps=200_000, dims=(64,), heads=(1, 2, 4, 8, 16, 32, 64), layers=(1, 3),
-            multipliers=(1, 8), positions=CODES, learning_rate=0.005,
-        ),
-    },
+    efforts=rank_efforts(
+        smoke={"heads": (1, 2, 8), "layers": (1,), "multipliers": (4,)},
+        laptop={"heads": (1, 2, 8), "layers": (1,), "multipliers": (4,)},
+        paper={"heads": ALL_HEADS, "layers": (1, 3), "multipliers": (1, 8), **LONG},
+        positions=("none", "additive", "concatenated"),
+    ),
     own_notes=(
         "A code that is concatenated to a point doubles the width, so the heads that share it have twice the rank at "
         "the same number of heads; codes are drawn uniformly from [-1, 1] and learned. The paper draws this figure; no "
         "points of it were at hand.",
     ),
-)  # fmt: skip
+)
 IN_CONTEXT = rank_study(
     lambda table: (wider_heads_claim(table),),
     name="rank-in-context",
     title="In-context regression, arXiv 2407.16153",
     asks="Linear regression from pairs in the sequence (Garg et al. 2022), by heads at equal parameters.",
     task=in_context,
-    efforts={
-        Scale.SMOKE: RankEffort(
-            lengths=(9,), seeds=1, steps=2000, dims=(16,), heads=(1, 4, 16), layers=(3,), multipliers=(1,),
-            hidden=64, batch=64, norm_first=True, learning_rate=0.003, norm="layer",
-        ),
-        Scale.LAPTOP: RankEffort(
-            lengths=(9,), seeds=2, steps=4000, dims=(16,), heads=(1, 2, 4, 8, 16), layers=(3,), multipliers=(1,),
-            hidden=64, batch=64, norm_first=True, learning_rate=0.003, norm="layer",
-        ),
-        Scale.PAPER: RankEffort(
-            lengths=(41,), seeds=1, steps=100_000, dims=(256,), heads=(1, 2, 4, 8, 16, 32, 64), layers=(12,),
-            multipliers=(1,), hidden=1024, batch=64, learning_rate=3e-4, norm="layer", norm_first=True,
-        ),
-    },
+    efforts=rank_efforts(
+        smoke={"lengths": (9,), "steps": 2000, "dims": (16,), "heads": (1, 4, 16)},
+        laptop={"lengths": (9,), "seeds": 2, "steps": 4000, "heads": (1, 2, 4, 8, 16), "hidden": 64},
+        paper={
+            "lengths": (41,), "seeds": 1, "dims": (256,), "heads": ALL_HEADS, "layers": (12,), "hidden": 1024,
+            "batch": 64, "learning_rate": 3e-4,
+        },
+        layers=(3,), multipliers=(1,), learning_rate=0.003, norm="layer", norm_first=True,
+    ),
     own_notes=(
         "Which sizes the second paper used is not in the facts at hand; at paper scale they are those of Garg et al. "
         "(20 inputs, 40 pairs, 12 layers of 256 numbers), with an encoder that reads pairs and one query in place of "

@@ -5,20 +5,24 @@ answer, which is far from it, is then a vector that all tokens share: added to a
 the best length of such an answer is 0. Recipes that rise slowly are compared with the published shares.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ...answer import ErrorTable
 from ...answer.claim import ClaimResult
-from ..base import Part, Results, Scale, Study
-from ..claims.norms import collapses_claim, same_rank_claim, trains_claim
+from ..base import Part, Study, StudyResults
+from ..claims.judge import Case, Cases, claims_that, exactly, judge
+from ..claims.rank import DROP, count_of_layers
 from .figures import (
     OUR_CHOICES,
     RankEffort,
     changes_of,
     farthest_point,
     rank_charts,
+    rank_efforts,
     rank_grid,
     rank_part,
     with_logarithms,
@@ -38,20 +42,76 @@ RECIPES: dict[str, dict[str, Any]] = {
     SLOW: {"norm_first": False, "learning_rate": 0.001},
     GENTLE: {"norm_first": False, "learning_rate": 0.003, "warmup": 0.5},
 }
-"""What a recipe changes of the published training, by its name."""
+"""Changes to the published training, by the name of the recipe."""
+
+
+LEARNED = 0.9
+"""Errors above this are those of a constant answer, which errs by 1."""
+
+
+@claims_that("{statement}", "no such model has finished")
+def trains_claim(table: ErrorTable, recipe: str, statement: str) -> Cases:
+    """Every encoder of full rank with this recipe learns something, from every seed."""
+    errors = _of_full_rank(table, recipe, table.values("layers"))
+    if errors.size:
+        yield exactly(_by_layers(table, recipe), np.all(errors < LEARNED))
+
+
+@claims_that("{statement}", "no such model of several layers has finished")
+def collapses_claim(table: ErrorTable, recipe: str, statement: str) -> Cases:
+    """Some encoder of several layers and full rank stays at the error of a constant answer with this recipe."""
+    errors = _of_full_rank(table, recipe, [layers for layers in table.values("layers") if layers > 1])
+    if errors.size:
+        yield exactly(_by_layers(table, recipe), np.any(errors >= LEARNED))
+
+
+def same_rank_claim(table: ErrorTable, recipes: Sequence[str], statement: str) -> ClaimResult:
+    """One layer's error, of the best seed, falls from half to full rank with every recipe."""
+    half, full = table.values("rank")[-2:] if len(table.values("rank")) > 1 else (0, 0)
+    drops = {}
+    for recipe in recipes:
+        if recipe in table.values("recipe") and 1 in table.values("layers") and full:
+            best = table.select(recipe=recipe, layers=1, rank=[half, full]).reduced("seed").reduced("length")
+            low, high = best.ordered("rank").errors.reshape(2, -1)[:, 0]
+            if np.isfinite(low) and np.isfinite(high):
+                drops[recipe] = low / high if high > 0 else np.inf
+    words = "; ".join(f"{recipe}: {drop:.3g}-fold" for recipe, drop in drops.items())
+    if len(drops) < len(recipes):
+        return judge(statement, [], words or "one layer was not measured at two ranks")
+    falls = [drop >= DROP for drop in drops.values()]
+    words = f"from rank {half} to {full} one layer's error falls, {words} (needed from {DROP:.2g}-fold on)"
+    # Where it falls with none, it is too roughly trained to tell.
+    return judge(statement, [Case(words, all(falls), any(falls) and not all(falls))], "")
+
+
+def _of_full_rank(table: ErrorTable, recipe: str, layers: Sequence[int]) -> np.ndarray:
+    """The errors of every seed of a recipe's models of full rank and some depths."""
+    if recipe not in table.values("recipe") or not layers:
+        return np.array([])
+    errors = table.select(recipe=[recipe], rank=[max(table.values("rank"))], layers=list(layers)).errors
+    return errors[np.isfinite(errors)]
+
+
+def _by_layers(table: ErrorTable, recipe: str) -> str:
+    parts = []
+    for layers in table.values("layers"):
+        errors = np.sort(_of_full_rank(table, recipe, [layers]))
+        if errors.size:
+            parts.append(f"{count_of_layers(layers)} {', '.join(f'{error:.2g}' for error in errors)}")
+    return f"{recipe}, errors at full rank by seed: " + "; ".join(parts)
 
 
 def _claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
+    collapses = "Norms after each sum, warmed up over a twentieth, leave some deep encoders at 1."
+    train = {
+        LONG: "Norms after each sum train every encoder if the rate rises over half of the steps.",
+        SLOW: "Norms after each sum train every encoder at a tenth of the rate.",
+        GENTLE: "Norms after each sum train every encoder with both: a long rise, a third of the rate.",
+    }
     return (
         trains_claim(table, FIRST, "Norms first train every encoder."),
-        collapses_claim(
-            table, AFTER, "Norms after each sum, warmed up over a twentieth, leave some deep encoders at 1."
-        ),
-        trains_claim(table, LONG, "Norms after each sum train every encoder if the rate rises over half of the steps."),
-        trains_claim(table, SLOW, "Norms after each sum train every encoder at a tenth of the rate."),
-        trains_claim(
-            table, GENTLE, "Norms after each sum train every encoder with both: a long rise, a third of the rate."
-        ),
+        collapses_claim(table, AFTER, collapses),
+        *(trains_claim(table, recipe, statement) for recipe, statement in train.items()),
         same_rank_claim(table, (FIRST, LONG), "Where the norms are does not change which rank is needed."),
     )
 
@@ -67,7 +127,7 @@ def recipes_of(norms: str) -> list[str]:
     return [name for name, changes in RECIPES.items() if changes["norm_first"] == (norms == "first")]
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     table = with_logarithms(results.table().trimmed())
     claims, best = _claims(table), table.reduced("seed")
     grids = [rank_grid(best, None)]
@@ -89,22 +149,15 @@ STUDY = Study(
     report=_report,
     changes=changes_of,
     options=("steps",),
-    efforts={
-        Scale.SMOKE: RankEffort(
-            lengths=(8,), seeds=1, steps=1000, dims=(8,), heads=(1, 2), layers=(1, 3), multipliers=(1,), hidden=64,
-            batch=64,
-        ),
-        Scale.LAPTOP: RankEffort(
-            lengths=(16,), seeds=2, steps=3000, dims=(16,), heads=(1, 2), layers=(1, 3), multipliers=(1,), hidden=128,
-            batch=64,
-        ),
-        Scale.PAPER: RankEffort(
-            lengths=(16,), seeds=1, steps=100_000, dims=(64,), heads=(1, 2), layers=(1, 3), multipliers=(1,),
-        ),
-    },
+    efforts=rank_efforts(
+        smoke={"heads": (1, 2), "multipliers": (1,), "norm_first": False},
+        laptop={"seeds": 2, "heads": (1, 2), "multipliers": (1,), "norm_first": False},
+        paper={"seeds": 1, "steps": 100_000, "heads": (1, 2), "layers": (1, 3), "multipliers": (1,)},
+        layers=(1, 3),
+    ),
     notes=(
         "An error of 1 is that of a constant answer. Published are norms after each sum and 100,000 steps, 5,000 of "
         "them warm-up.",
         *OUR_CHOICES,
     ),
-)  # fmt: skip
+)

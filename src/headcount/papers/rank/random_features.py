@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...answer.claim import ClaimResult, Verdict, decided, judged
+from ...answer.claim import ClaimResult, judged
 from ...report.chart import Chart, Series
 from ...report.document import Document, Grid
 from ...report.experiment import study_document
 from ..base import ClosedFormStudy, Pieces, Scale
+from ..charts import chart_along, line_of
+from ..claims.judge import Cases, claims_that, exactly, judge
 
 DIMS = (8, 16, 32, 64)
 MAX_HEADS = {Scale.SMOKE: 1024, Scale.LAPTOP: 4096, Scale.PAPER: 16_384}
@@ -27,10 +29,8 @@ AS_SCRIPT = "keys not renormalised"
 """The piece that computes what the authors' public script does; its errors are those of no heads."""
 NEAR = 0.1
 """The share by which our end points may differ from those read off a plot."""
-
-
 FIRST_DEGREE_ERROR = 0.1817
-"""What is left in high dimension when all harmonics of degree one are learned (`theory.rank.first_degree_error`)."""
+"""The error in high dimension when all harmonics of degree one are learned (`theory.rank.first_degree_error`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +60,15 @@ class RandomFeaturesStudy(ClosedFormStudy):
         errors = {dim: np.array([one["errors"] for one in several]) for dim, several in drawn.items() if several}
         floors = {dim: tuple(several[0]["floors"]) for dim, several in drawn.items() if several}
         scripted = {dim: pieces[name]["errors"] for dim in errors if (name := _piece(dim, AS_SCRIPT)) in pieces}
-        last = {dim: float(drawn[:, -1].mean()) for dim, drawn in errors.items()}
+        first, last = ({dim: float(drawn[:, end].mean()) for dim, drawn in errors.items()} for end in (0, -1))
+        ends = _Ends(MAX_HEADS[scale], first, last)
         return study_document(
             name=self.name,
             title=self.title,
             question=self.asks,
             headline=f"{heads[-1]:,} rank-one heads leave an error of "
             + ", ".join(f"{error:.3g} (d = {dim})" for dim, error in last.items()),
-            claims=_claims(errors, floors, scripted, scale),
+            claims=(*judged(_rules, ends, PLOTTED), _bounded(errors, floors), _as_plotted(ends, scripted)),
             grids=(_grid(heads, errors, scripted),),
             charts=(_chart(heads, errors, floors),),
             notes=(
@@ -124,72 +125,59 @@ class _Ends(NamedTuple):
 PLOTTED = _Ends(PUBLISHED_HEADS, {}, PUBLISHED)
 
 
-def _rules(ends: _Ends) -> tuple[ClaimResult, ClaimResult]:
-    errors = list(ends.last.values())
-    falls = "One head errs by about 0.7 in every dimension, and more heads err less."
-    slower = "The larger d, the slower the error falls."
-    at_end = ", ".join(f"{error:.3f} (d = {dim})" for dim, error in ends.last.items())
-    return (
-        ClaimResult(
-            falls,
-            decided(all(0.6 <= error <= 0.8 and error > ends.last[dim] for dim, error in ends.first.items())),
-            "one head: " + ", ".join(f"{error:.2f} (d = {dim})" for dim, error in ends.first.items()),
-        )
-        if ends.first
-        else ClaimResult(falls, Verdict.UNDECIDED, "only the end points were read off the plot"),
-        ClaimResult(
-            slower,
-            decided(errors == sorted(errors)) if len(errors) > 1 else Verdict.UNDECIDED,
-            f"at {ends.heads:,} heads: {at_end}",
-        ),
-    )
+def _by_dim(errors: dict[int, float], form: str = ".3f") -> str:
+    return ", ".join(f"{error:{form}} (d = {dim})" for dim, error in errors.items())
 
 
-def _claims(
-    errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]], scripted: dict[int, list[float]], scale: Scale
-) -> tuple[ClaimResult, ...]:
-    first = {dim: float(drawn[:, 0].mean()) for dim, drawn in errors.items()}
-    last = {dim: float(drawn[:, -1].mean()) for dim, drawn in errors.items()}
-    falls, slower = judged(_rules, _Ends(MAX_HEADS[scale], first, last), PLOTTED)
-    bounded = ClaimResult(
-        "No draw is below the floor that holds for all rank-one heads.",
-        decided(all(drawn[:, -1].min() >= floors[dim][-1] for dim, drawn in errors.items())),
-        "floors: " + ", ".join(f"{floor[-1]:.3f} (d = {dim})" for dim, floor in floors.items()),
-    )
-    if MAX_HEADS[scale] != PUBLISHED_HEADS:
-        near = ClaimResult(
-            "The end points are the published ones.", Verdict.UNDECIDED, f"published at {PUBLISHED_HEADS:,} heads only"
-        )
-    else:
-        near = ClaimResult(
-            "The end points are the published ones.",
-            decided(all(abs(error / PUBLISHED[dim] - 1) <= NEAR for dim, error in last.items())),
-            "ours (read off the plot): "
-            + ", ".join(f"d = {dim} {error:.3f} ({PUBLISHED[dim]:g})" for dim, error in last.items())
-            + "".join(f"; {AS_SCRIPT}, d = {dim} {line[-1]:.3f}" for dim, line in scripted.items()),
-        )
-    return falls, slower, bounded, near
+@claims_that(
+    "One head errs by about 0.7 in every dimension, and more heads err less.",
+    "only the end points were read off the plot",
+)
+def _falls(ends: _Ends) -> Cases:
+    if ends.first:
+        near = all(0.6 <= error <= 0.8 and error > ends.last[dim] for dim, error in ends.first.items())
+        yield exactly(f"one head: {_by_dim(ends.first, '.2f')}", near)
+
+
+def _slower(ends: _Ends) -> ClaimResult:
+    words, errors = f"at {ends.heads:,} heads: {_by_dim(ends.last)}", list(ends.last.values())
+    cases = [exactly(words, errors == sorted(errors))] if len(errors) > 1 else []
+    return judge("The larger d, the slower the error falls.", cases, words)
+
+
+def _rules(ends: _Ends) -> tuple[ClaimResult, ...]:
+    return _falls(ends), _slower(ends)
+
+
+@claims_that("No draw is below the floor that holds for all rank-one heads.", "nothing was computed")
+def _bounded(errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]]) -> Cases:
+    above = all(drawn[:, -1].min() >= floors[dim][-1] for dim, drawn in errors.items())
+    yield exactly(f"floors: {_by_dim({dim: floor[-1] for dim, floor in floors.items()})}", above)
+
+
+@claims_that("The end points are the published ones.", f"published at {PUBLISHED_HEADS:,} heads only")
+def _as_plotted(ends: _Ends, scripted: dict[int, list[float]]) -> Cases:
+    if ends.heads == PUBLISHED_HEADS:
+        pairs = ", ".join(f"d = {dim} {error:.3f} ({PUBLISHED[dim]:g})" for dim, error in ends.last.items())
+        script = "".join(f"; {AS_SCRIPT}, d = {dim} {line[-1]:.3f}" for dim, line in scripted.items())
+        near = all(abs(error / PUBLISHED[dim] - 1) <= NEAR for dim, error in ends.last.items())
+        yield exactly(f"ours (read off the plot): {pairs}{script}", near)
 
 
 def _grid(heads: tuple[int, ...], errors: dict[int, np.ndarray], scripted: dict[int, list[float]]) -> Grid:
     chosen = [place for place in range(len(heads)) if place % 2 == 0 or place == len(heads) - 1]
-    return Grid(
-        title="smallest expected error, mean over draws"
-        + (" (published, read off a plot)" if PUBLISHED_HEADS in heads else ""),
-        columns=("d", *(f"H = {heads[place]:,}" for place in chosen)),
-        rows=tuple(
-            (
-                str(dim),
-                *(
-                    f"{drawn[:, place].mean():.3f}"
-                    + (f" ({PUBLISHED[dim]:g})" if heads[place] == PUBLISHED_HEADS else "")
-                    for place in chosen
-                ),
-            )
-            for dim, drawn in errors.items()
-        )
-        + tuple((f"{dim}, {AS_SCRIPT}", *(f"{line[place]:.3f}" for place in chosen)) for dim, line in scripted.items()),
-    )
+
+    def published(dim: int, place: int) -> str:
+        return f" ({PUBLISHED[dim]:g})" if heads[place] == PUBLISHED_HEADS else ""
+
+    means = {dim: drawn.mean(axis=0) for dim, drawn in errors.items()}
+    rows = [
+        (str(dim), *(f"{line[place]:.3f}{published(dim, place)}" for place in chosen)) for dim, line in means.items()
+    ]
+    rows += [(f"{dim}, {AS_SCRIPT}", *(f"{line[place]:.3f}" for place in chosen)) for dim, line in scripted.items()]
+    title = "smallest expected error, mean over draws"
+    title += " (published, read off a plot)" if PUBLISHED_HEADS in heads else ""
+    return Grid(title=title, columns=("d", *(f"H = {heads[place]:,}" for place in chosen)), rows=tuple(rows))
 
 
 def _chart(heads: tuple[int, ...], errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]]) -> Chart:
@@ -199,19 +187,11 @@ def _chart(heads: tuple[int, ...], errors: dict[int, np.ndarray], floors: dict[i
         series.append(Series(f"d = {dim}", heads, tuple(drawn.mean(axis=0)), place=place, low=low, high=high))
         series.append(Series(f"d = {dim}, floor", heads, floors[dim], place=place, kind="fit"))
         if PUBLISHED_HEADS in heads:
-            ends = (PUBLISHED_HEADS,), (PUBLISHED[dim],)
-            series.append(Series(f"d = {dim}, published", *ends, place=place, kind="published"))
-    return Chart(
-        name="random-features",
-        title="Random heads of rank one",
-        x_label="heads H",
-        y_label="expected squared error",
-        x_ticks=heads[::2],
-        log_x=True,
-        log_y=False,
-        series=tuple(series),
-        caption="line: mean over draws, band: all draws; thin: floor for any rank-one heads",
-    )
+            series.append(line_of(f"d = {dim}, published", {PUBLISHED_HEADS: PUBLISHED[dim]}, place, "published"))
+    title, y_label = "Random heads of rank one", "expected squared error"
+    caption = "line: mean over draws, band: all draws; thin: floor for any rank-one heads"
+    scales = {"log_x": True, "log_y": False}
+    return chart_along("heads H", heads[::2], series, "random-features", title, caption, y_label, **scales)
 
 
 STUDY = RandomFeaturesStudy(

@@ -2,7 +2,7 @@
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ...answer import ErrorTable, Metric, count_of_heads, error_table
+from ...answer.claim import ClaimResult
 from ...answer.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.document import Grid
 from ...store import Experiment, Outcome, Precision, Record, TrainSpec
-from ..base import Effort, Part, Study
-from .download import OnBytes, Source
+from ..base import Part, Study, StudyEffort
+from ..charts import WRONG_LABEL, chart_along, grid_of
+from ..claims.labels import nearness_claim
+from .download import OnBytes
 
 if TYPE_CHECKING:
     from ...models import EncoderSpec
@@ -27,7 +30,7 @@ SMALLEST = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledEffort(Effort):
+class LabelledEffort(StudyEffort):
     """How much of a study is done; of the examples that are there, at most `train_examples` are learned from."""
 
     heads: tuple[int, ...]
@@ -40,7 +43,7 @@ class LabelledEffort(Effort):
     epochs: int | None = None
 
     def of(self, examples: int) -> "LabelledEffort":
-        """The same where so many examples are there to learn from: with `epochs`, they decide the number of steps."""
+        """The same with a number of examples to learn from: with `epochs`, they decide the number of steps."""
         if self.epochs is None:
             return self
         return dataclasses.replace(self, steps=self.epochs * min(examples, self.train_examples) // self.batch)
@@ -102,7 +105,7 @@ class RealDataStudy(Study):
             for coordinates, training in self.trainings(effort, task):
                 axes = training.over(heads=training.heads)
                 model = partial(self._model, task)
-                yield Part(task=partial(_same, task), model=model, axes=axes, at=coordinates, train=training.train)
+                yield Part(task=lambda task=task: task, model=model, axes=axes, at=coordinates, train=training.train)
 
     def _model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
         from ... import recipes
@@ -110,12 +113,8 @@ class RealDataStudy(Study):
         return recipes.labelled_encoder(task, heads, layers=self.layers)
 
 
-def _same(task: "AbstractTask") -> "AbstractTask":
-    return task
-
-
 def changes_of(experiment: Experiment, effort: LabelledEffort) -> list[str]:
-    """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
+    """Describe the settings of an experiment that options changed from the scale's own."""
     precision = experiment.settings.get("train", {}).get("precision", effort.precision)
     return [] if precision == effort.precision else [f"products in {precision}"]
 
@@ -135,6 +134,23 @@ class Means(NamedTuple):
     seeds: int
     training_margin: float
     validation_margin: float
+
+    def of_tables(self, part: Callable[[ErrorTable], ErrorTable]) -> "Means":
+        """The same of a part of every table."""
+        training, fitted, validation, fitted_mrr = map(part, self[:4])
+        return self._replace(training=training, fitted=fitted, validation=validation, fitted_mrr=fitted_mrr)
+
+
+class Published(NamedTuple):
+    """The two tables of a data set; None where they are about other models than ours."""
+
+    training: ErrorTable | None
+    validation: ErrorTable | None
+
+
+def printed_means(training: ErrorTable, validation: ErrorTable, trained: int, validated: int) -> Means:
+    """The published tables, to judge by the same rules; their shares are taken as counted once on all examples."""
+    return Means(training, training, validation, training, 1, margin_of(trained), margin_of(validated))
 
 
 def means_of(
@@ -177,20 +193,28 @@ def margin_of(examples: int) -> float:
     return 2 * (2 * 0.25 / max(1, examples)) ** 0.5
 
 
+def accuracy_grids(of: str, means: Means, published: Published) -> list[Grid]:
+    """Training accuracy while training and at the end, and validation accuracy; `of` says of which models."""
+    training, validation = ("" if table is None else f" ({table.source.split(',')[0]})" for table in published)
+    title = f"{of}training accuracy, per cent: while training / at the end{training}"
+    return [
+        accuracy_grid(title, (means.training, means.fitted), published.training),
+        accuracy_grid(f"{of}validation accuracy, per cent{validation}", (means.validation,), published.validation),
+    ]
+
+
 def accuracy_grid(title: str, tables: tuple[ErrorTable, ...], published: ErrorTable | None) -> Grid:
     """Per cent right by heads and length, several numbers per cell, the published one in parentheses."""
     first = tables[0]
-    theirs = None if published is None else published.aligned(first)
+    theirs = np.full_like(first.errors, np.nan) if published is None else published.aligned(first)
     rows = []
     for i, heads in enumerate(first.values("heads")):
         cells = []
         for j in range(len(first.values("length"))):
             text = " / ".join(percent(table.errors[i, j], table.metric) for table in tables)
-            if published is not None and theirs is not None and np.isfinite(theirs[i, j]):
-                text += f" ({percent(theirs[i, j], published.metric)})"
-            cells.append(text)
+            cells.append(text if np.isnan(theirs[i, j]) else f"{text} ({percent(theirs[i, j], first.metric)})")
         rows.append((count_of_heads(heads), *cells))
-    return Grid(title=title, columns=("", *(f"T = {length}" for length in first.values("length"))), rows=tuple(rows))
+    return grid_of(title, ("", *(f"T = {length}" for length in first.values("length"))), rows)
 
 
 def percent(value: float, metric: Metric) -> str:
@@ -206,39 +230,42 @@ def share(value: float) -> str:
 
 
 def wrong_at_both_ends(training: ErrorTable, wrong: str) -> str:
-    """What the fewest and the most heads leave wrong at the worst length; `wrong` says what the first share is of."""
+    """Describe the shares that the fewest and the most heads get wrong at the worst length; `wrong` names the first."""
     heads, worst = training.values("heads"), training.reduced("length", "worst").errors
     few, many = (share(float(worst[i])) for i in (0, -1))
     return f"{few} {wrong} with {count_of_heads(heads[0])}, {many} with {count_of_heads(heads[-1])}, at the worst T"
 
 
-def error_chart(name: str, title: str, table: ErrorTable, published: ErrorTable | None, seeds: int) -> Chart:
-    """Share of wrong answers against heads, a line per length, the published ones dashed."""
-    heads = table.values("heads")
-    theirs = None if published is None else published.aligned(table)
-    series = []
-    for j, length in enumerate(table.values("length")):
-        series.append(Series(f"T = {length}", heads, tuple(np.maximum(table.errors[:, j], SMALLEST)), place=j))
-        if theirs is not None and np.isfinite(theirs[:, j]).any():
-            line = tuple(np.maximum(theirs[:, j], SMALLEST))
-            series.append(Series(f"T = {length}, published", heads, line, place=j, kind="published"))
-    caption = f"mean over {seeds} {'seed' if seeds == 1 else 'seeds'}"
-    return Chart(
-        name=name,
-        title=title,
-        x_label="attention heads",
-        y_label="share of wrong answers",
-        x_ticks=heads,
-        series=tuple(series),
-        caption=caption + ("; dashed: published" if published is not None else ""),
+def error_charts(means: Means, published: Published, name: str, title: str) -> tuple[Chart, Chart]:
+    """Training and validation error; `{}` in the name and the title is which of them."""
+    return (
+        error_chart(name.format("training"), title.format("Training"), means.training, published.training, means.seeds),
+        error_chart(
+            name.format("validation"), title.format("Validation"), means.validation, published.validation, means.seeds
+        ),
     )
 
 
-def to_be_fetched(folder: Path, files: Sequence[Source]) -> bool:
-    """Whether a folder is missing, empty, or has what an unfinished download of these files left; the last is last."""
-    names = [file.file_name for file in files]
-    if not folder.exists():
-        return True
-    ours = {f"{Path(name).parts[0]}{ending}" for name in names for ending in ("", ".part")}
-    is_whole = (folder / names[-1]).exists()
-    return folder.is_dir() and not is_whole and {entry.name for entry in folder.iterdir()} <= ours
+def error_chart(name: str, title: str, table: ErrorTable, published: ErrorTable | None, seeds: int) -> Chart:
+    """Share of wrong answers against heads, a line per length, the published ones dashed."""
+    heads = table.values("heads")
+    theirs = np.full_like(table.errors, np.nan) if published is None else published.aligned(table)
+    series = []
+    for j, length in enumerate(table.values("length")):
+        series.append(Series(f"T = {length}", heads, tuple(np.maximum(table.errors[:, j], SMALLEST)), place=j))
+        if np.isfinite(theirs[:, j]).any():
+            line = tuple(np.maximum(theirs[:, j], SMALLEST))
+            series.append(Series(f"T = {length}, published", heads, line, place=j, kind="published"))
+    caption = f"mean over {seeds} {'seed' if seeds == 1 else 'seeds'}"
+    caption += "; dashed: published" if published is not None else ""
+    return chart_along("heads", heads, series, name, title, caption, WRONG_LABEL)
+
+
+def nearness_claims(means: Means, published: Published, *, whole: bool, of: str = "") -> tuple[ClaimResult, ...]:
+    """Whether our accuracies are near the published ones; none where nothing was published. `of` says which models."""
+    pairs = {"training": (means.training, published.training), "validation": (means.validation, published.validation)}
+    return tuple(
+        nearness_claim(f"{what}{of}", ours, theirs, whole=whole)
+        for what, (ours, theirs) in pairs.items()
+        if theirs is not None
+    )

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,15 +14,14 @@ from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...answer.signals import reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import reversal_chart
-from ...report.document import Grid, Picture
+from ...report.document import Picture
 from ...report.files import write_whole
 from ...store import Experiment
-from ..base import Results, Scale
+from ..base import Scale, StudyResults
 from ..claims.labels import (
     first_fit_claim,
     length_costs_claim,
     levelling_claim,
-    nearness_claim,
     overfitting_claim,
     reversal_turns_claim,
 )
@@ -29,16 +29,17 @@ from ..published import published_accuracies
 from .base import (
     LabelledEffort,
     Means,
+    Published,
     RealDataStudy,
-    accuracy_grid,
+    accuracy_grids,
     changes_of,
-    error_chart,
-    margin_of,
+    error_charts,
     means_of,
-    to_be_fetched,
+    nearness_claims,
+    printed_means,
     wrong_at_both_ends,
 )
-from .download import CIFAR10, OnBytes, fetch
+from .download import CIFAR10, OnBytes, fetch, to_be_fetched
 
 if TYPE_CHECKING:
     from ...tasks import AbstractTask, ImageTask
@@ -60,6 +61,7 @@ EPOCH = 50_000
 VALIDATED = 10_000
 TRAINING = published_accuracies("table8", TRAIN_ERROR)
 VALIDATION = published_accuracies("table9", FINAL_ERROR)
+PRINTED = printed_means(TRAINING, VALIDATION, EPOCH, VALIDATED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +75,8 @@ class CifarStudy(RealDataStudy):
     fixed_places: tuple[bool, ...] = (False,)
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
-        from ...data.cifar import is_cifar10, read_cifar10
         from ...tasks import ImageTask
+        from ..data.cifar import is_cifar10, read_cifar10
 
         if not is_cifar10(data) and to_be_fetched(data, (CIFAR10,)):
             fetch((CIFAR10,), data, on_bytes)
@@ -82,12 +84,12 @@ class CifarStudy(RealDataStudy):
         return tuple(ImageTask(images, patch=self.patch, fixed_places=fixed) for fixed in self.fixed_places)
 
     def is_ready(self, data: Path) -> bool:
-        from ...data.cifar import is_cifar10
+        from ..data.cifar import is_cifar10
 
         return is_cifar10(data)
 
     def stand_ins(self) -> "tuple[AbstractTask, ...]":
-        from ...tasks.stand_in import StandIn
+        from ..tasks.stand_in import StandIn
 
         length, dim = (SIDES[0] // self.patch) ** 2, 3 * self.patch**2
         return tuple(
@@ -120,22 +122,19 @@ def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[d
     yield {}, effort_of(effort, task)
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, printed=printed)
-    training, validation = means.training, means.validation
-    table8, table9 = (of_patch(table, patch_of(results.experiment)) for table in (TRAINING, VALIDATION))
-    ours = _Judged(training, validation, means.training_margin, means.validation_margin, table8)
+    published = published_for(results.experiment)
     return {
-        "headline": f"CIFAR-10: {wrong_at_both_ends(training, 'of the training set wrong')}",
+        "headline": f"CIFAR-10: {wrong_at_both_ends(means.training, 'of the training set wrong')}",
         "claims": (
-            *judged(_rules, ours, PRINTED),
-            *_nearness(means, table8, table9, whole=results.scale is Scale.PAPER),
+            *judged(partial(_rules, published=published.training), means, PRINTED),
+            *nearness_claims(means, published, whole=results.scale is Scale.PAPER),
         ),
-        "grids": accuracies("", (training, means.fitted, validation), (table8, table9)),
+        "grids": tuple(accuracy_grids("", means, published)),
         "charts": (
-            error_chart("training-error", "Training error against heads", training, table8, means.seeds),
-            error_chart("validation-error", "Validation error against heads", validation, table9, means.seeds),
-            *_reversal_chart(training, table8),
+            *error_charts(means, published, "{}-error", "{} error against heads"),
+            *_reversal_chart(means.training, published.training),
         ),
         "metric": ERROR_RATE,
     }
@@ -152,7 +151,7 @@ def patch_of(experiment: Experiment) -> int:
 
 
 def _changes(experiment: Experiment, effort: LabelledEffort) -> list[str]:
-    """What the models have in place of the scale's own, in words."""
+    """Describe the settings that options changed from the scale's own."""
     patch = patch_of(experiment)
     steps = experiment.settings.get("train", {}).get("steps", effort.steps)
     lasting = [] if steps == effort.steps else [f"{steps:,} steps of {effort.batch}"]
@@ -160,60 +159,20 @@ def _changes(experiment: Experiment, effort: LabelledEffort) -> list[str]:
     return [*patches, *lasting, *changes_of(experiment, effort)]
 
 
-class _Judged(NamedTuple):
-    """The tables that the claims are about, the margins within which two shares are equal, and the published table
-    that stands beside the training shares, if one does."""
-
-    training: ErrorTable
-    validation: ErrorTable
-    training_margin: float
-    validation_margin: float
-    beside: ErrorTable | None
-
-
-PRINTED = _Judged(TRAINING, VALIDATION, margin_of(EPOCH), margin_of(VALIDATED), TRAINING)
-"""The published tables; their shares are taken as counted once on all images."""
-
-
-def _rules(tables: _Judged) -> tuple[ClaimResult, ...]:
+def _rules(means: Means, published: ErrorTable | None = None) -> tuple[ClaimResult, ...]:
+    """Judge all claims; `published` are the training shares of the paper, where they are of equal patches."""
     return (
-        first_fit_claim(tables.training, TRANSITION, SMALL),
-        length_costs_claim(tables.training, TRANSITION, tables.training_margin),
-        levelling_claim(tables.training, TRANSITION),
-        reversal_turns_claim(tables.training, tables.beside, TRANSITION),
-        overfitting_claim(tables.validation, tables.validation_margin),
+        first_fit_claim(means.training, TRANSITION, SMALL),
+        length_costs_claim(means.training, TRANSITION, means.training_margin),
+        levelling_claim(means.training, TRANSITION),
+        reversal_turns_claim(means.training, published, TRANSITION),
+        overfitting_claim(means.validation, means.validation_margin),
     )
 
 
-def of_patch(published: ErrorTable, patch: int) -> ErrorTable | None:
-    """A published table; None beside other patches than its own, whose equal T are frames of other sizes."""
-    return published if patch == PATCH else None
-
-
-def accuracies(
-    of: str, ours: tuple[ErrorTable, ErrorTable, ErrorTable], published: tuple[ErrorTable | None, ErrorTable | None]
-) -> tuple[Grid, Grid]:
-    """Training accuracy while training and at the end, and validation accuracy; `of` says what they are of."""
-    training, fitted, validation = ours
-    table8, table9 = (
-        "" if table is None else f" ({name})" for table, name in zip(published, ("Table 8", "Table 9"), strict=True)
-    )
-    title = f"{of}training accuracy, per cent: while training / at the end{table8}"
-    return (
-        accuracy_grid(title, (training, fitted), published[0]),
-        accuracy_grid(f"{of}validation accuracy, per cent{table9}", (validation,), published[1]),
-    )
-
-
-def _nearness(
-    means: Means, table8: ErrorTable | None, table9: ErrorTable | None, *, whole: bool
-) -> tuple[ClaimResult, ...]:
-    if table8 is None or table9 is None:
-        return ()
-    return (
-        nearness_claim("training", means.training, table8, whole=whole),
-        nearness_claim("validation", means.validation, table9, whole=whole),
-    )
+def published_for(experiment: Experiment) -> Published:
+    """Tables 8 and 9; none for other patches than their own, whose equal T are frames of other sizes."""
+    return Published(TRAINING, VALIDATION) if patch_of(experiment) == PATCH else Published(None, None)
 
 
 def framed(task: "ImageTask", sides: tuple[int, ...], count: int = SHOWN) -> list[list[np.ndarray]]:
@@ -268,21 +227,15 @@ EFFORTS: dict[Scale, LabelledEffort] = {
         validation_examples=1000,
     ),
     Scale.PAPER: LabelledEffort(
-        lengths=_lengths(*SIDES),
-        heads=(1, 2, 4, 8, 10, 11, 12, 13, 14, 16, 20, 24),
-        seeds=5,
-        steps=60 * EPOCH // 256,
-        batch=256,
-        train_examples=EPOCH,
-        validation_examples=VALIDATED,
-        precision="bfloat16",
+        lengths=_lengths(*SIDES), heads=(1, 2, 4, 8, 10, 11, 12, 13, 14, 16, 20, 24), seeds=5,
+        steps=60 * EPOCH // 256, batch=256, train_examples=EPOCH, validation_examples=VALIDATED, precision="bfloat16",
     ),
 }  # fmt: skip
 PAPER = EFFORTS[Scale.PAPER]
 
 
 def choices(places: str) -> tuple[str, ...]:
-    """What is ours; `places` says how the places of images are drawn."""
+    """Notes on our own choices; `places` says how the places of images are drawn."""
     return (
         "Published: four layers, head_dim 16, layer norm, residuals, dropout, a class token, AdamW with a cosine. "
         "The text says patches of 8 pixels (--patch 8), the tables' T says 4: we take 4. Not published are the "
@@ -306,7 +259,7 @@ STUDY = CifarStudy(
     report=_report,
     printed=printed,
     notes=choices("Images take a new place each time they are shown, in validation always the same one."),
-    published_claims=lambda: _rules(PRINTED),
+    published_claims=lambda: _rules(PRINTED, published=TRAINING),
     changes=_changes,
     options=("epochs", "precision"),
     efforts=EFFORTS,

@@ -1,58 +1,135 @@
 """Tables 8 and 9 by how places in the frame are drawn, which is not published: once, or each time an image is shown."""
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...answer import ERROR_RATE, ErrorTable, count_of_heads
-from ...answer.claim import ClaimResult
 from ...report.chart import Chart, Series
-from ...report.document import Grid
-from ..base import Results, Scale
-from ..claims.labels import nearness_claim
-from ..claims.places import EACH_TIME, ONCE, answered_less_claim, fitted_more_claim, frame_claim, gains
+from ..base import Scale, StudyResults
+from ..claims.judge import Cases, claims_that
+from ..claims.labels import beyond_margin
 from . import cifar
-from .base import LabelledEffort, Means, error_chart, means_of
-from .cifar import FIXED, PATCH, TRAINING, VALIDATION, accuracies, of_patch
+from .base import LabelledEffort, Means, Published, accuracy_grids, error_charts, means_of, nearness_claims
+from .cifar import FIXED
 
 if TYPE_CHECKING:
     from ...tasks import AbstractTask
+
+ONCE, EACH_TIME = "once", "each time"
 
 
 def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     """How places are drawn is an axis of the experiment. In the smallest frame there is only one place."""
     training = cifar.effort_of(effort, task)
-    if _is_fixed(task):
+    if getattr(task, "fixed_places", task.name == FIXED):
         yield {"places": ONCE}, replace(training, lengths=training.lengths[1:])
     else:
         yield {"places": EACH_TIME}, training
 
 
-def _report(results: Results) -> dict[str, Any]:
+def gains(table: ErrorTable) -> dict[tuple[int, int], float]:
+    """By heads and length, how much more is right with a place drawn once, where both kinds are there."""
+    if not {ONCE, EACH_TIME} <= set(table.values("places")):
+        return {}
+    once, each_time = (table.select(places=places).ordered("heads", "length") for places in (ONCE, EACH_TIME))
+    apart = replace(once, errors=each_time.errors - once.errors)
+    return {(at["heads"], at["length"]): gain for at, gain in apart.cells() if np.isfinite(gain)}
+
+
+def _gained(table: ErrorTable, margin: float, sign: int) -> Cases:
+    """Whether the most heads get more right, or less where the sign is negative."""
+    gained = gains(table)
+    most = max((heads for heads, _ in gained), default=1)
+    yield f"points more with a place drawn once, {count_of_heads(most)}: "
+    for (heads, length), gain in gained.items():
+        if heads == most:
+            yield beyond_margin(f"T = {length} {100 * gain:+.1f}", sign * gain, margin)
+    yield _by_chance(margin)
+
+
+def _by_chance(margin: float) -> str:
+    return f"; by chance up to {100 * margin:.1f}"
+
+
+ONE_KIND = "no model was trained with places of both kinds"
+
+
+@claims_that(
+    "With a place drawn once, the most heads get more of the training set right than with a new one each time.",
+    ONE_KIND,
+)
+def fitted_more_claim(training: ErrorTable, margin: float) -> Cases:
+    """Places drawn once are learned with the images."""
+    yield from _gained(training, margin, 1)
+
+
+@claims_that(
+    "With a place drawn once, the most heads get less of the validation set right than with a new one each time.",
+    ONE_KIND,
+)
+def answered_less_claim(validation: ErrorTable, margin: float) -> Cases:
+    """New places are augmentation."""
+    yield from _gained(validation, margin, -1)
+
+
+@claims_that(
+    "With a place drawn once, a larger frame lowers validation accuracy at the most heads, as in Table 9.",
+    "it takes the smallest frame, and larger ones with places drawn once",
+)
+def frame_claim(validation: ErrorTable, margin: float) -> Cases:
+    """Larger frames do to validation as published. In the frame with one place nothing is drawn."""
+    smallest, *larger = validation.values("length")
+    heads = validation.values("heads")[-1]
+
+    def wrong(places: str, length: int, heads: int = heads) -> float:
+        return validation.at(places=places, heads=heads, length=length)
+
+    one_place = all(np.isnan(wrong(ONCE, smallest, count)) for count in validation.values("heads"))
+    if not one_place or np.isnan(wrong(EACH_TIME, smallest)):
+        return
+    yield f"{count_of_heads(heads)}, points more than at T = {smallest}: "
+    for length in larger:
+        cost, gain = (
+            wrong(ONCE, length) - wrong(EACH_TIME, smallest),
+            wrong(EACH_TIME, smallest) - wrong(EACH_TIME, length),
+        )
+        also = f", each time {100 * gain:+.1f}" if np.isfinite(gain) else ""
+        if np.isfinite(cost):
+            yield beyond_margin(f"T = {length} once {-100 * cost:+.1f}{also}", cost, margin)
+    yield _by_chance(margin)
+
+
+def _report(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, "places", printed=cifar.printed)
-    patch = cifar.patch_of(results.experiment)
-    table8, table9 = (of_patch(table, patch) for table in (TRAINING, VALIDATION))
+    published = cifar.published_for(results.experiment)
+    kinds = {
+        places: means.of_tables(lambda table, places=places: table.select(places=places).trimmed())
+        for places in means.training.values("places")
+    }
+    nearness = (
+        nearness_claims(kind, published, whole=results.scale is Scale.PAPER, of=f" (places drawn {places})")
+        for places, kind in kinds.items()
+    )
     return {
         "headline": _headline(means),
         "claims": (
             fitted_more_claim(means.training, means.training_margin),
             answered_less_claim(means.validation, means.validation_margin),
             frame_claim(means.validation, means.validation_margin),
-            *(_nearness(means, results.scale) if patch == PATCH else ()),
+            *itertools.chain(*nearness),
         ),
         "grids": tuple(
-            grid for way in means.training.values("places") for grid in _grids(way, means, (table8, table9))
+            grid
+            for places, kind in kinds.items()
+            for grid in accuracy_grids(f"places drawn {places}: ", kind, published)
         ),
-        "charts": (
-            _chart("training-error", "Training error against heads", means.training, table8, means.seeds),
-            _chart("validation-error", "Validation error against heads", means.validation, table9, means.seeds),
-        ),
+        "charts": _charts(kinds, published),
         "metric": ERROR_RATE,
     }
-
-
-def _is_fixed(task: "AbstractTask") -> bool:
-    return getattr(task, "fixed_places", task.name == FIXED)
 
 
 def _headline(means: Means) -> str:
@@ -66,34 +143,21 @@ def _headline(means: Means) -> str:
     )
 
 
-def _nearness(means: Means, scale: Scale) -> tuple[ClaimResult, ...]:
-    """Of both kinds of places, whether they give the published accuracies."""
-    parts = (("training", means.training, TRAINING), ("validation", means.validation, VALIDATION))
-    return tuple(
-        nearness_claim(f"{what} (places drawn {way})", table.select(places=way), published, whole=scale is Scale.PAPER)
-        for way in means.training.values("places")
-        for what, table, published in parts
-    )
-
-
-def _grids(way: str, means: Means, published: tuple[ErrorTable | None, ErrorTable | None]) -> tuple[Grid, Grid]:
-    training, fitted, validation = (
-        table.select(places=way).trimmed() for table in (means.training, means.fitted, means.validation)
-    )
-    return accuracies(f"places drawn {way}: ", (training, fitted, validation), published)
-
-
-def _chart(name: str, title: str, table: ErrorTable, published: ErrorTable | None, seeds: int) -> Chart:
+def _charts(kinds: dict[str, Means], published: Published) -> tuple[Chart, ...]:
     """A line per length and kind of places, the published ones dashed, once per length."""
-    ways = table.values("places")
-    drawn = [error_chart(name, title, table.select(places=way).trimmed(), published, seeds) for way in ways]
+    drawn = [error_charts(kind, published, "{}-error", "{} error against heads") for kind in kinds.values()]
+    return tuple(_joined(dict(zip(kinds, charts, strict=True))) for charts in zip(*drawn, strict=True))
+
+
+def _joined(charts: dict[str, Chart]) -> Chart:
     lines: list[Series] = []
-    for way, chart in zip(ways, drawn, strict=True):
-        lines += [replace(line, name=f"{line.name}, {way}") for line in chart.series if line.kind == "measured"]
-    printed = {line.name: line for chart in drawn for line in chart.series if line.kind == "published"}
+    for places, chart in charts.items():
+        lines += [replace(line, name=f"{line.name}, {places}") for line in chart.series if line.kind == "measured"]
+    printed = {line.name: line for chart in charts.values() for line in chart.series if line.kind == "published"}
     placed = [replace(line, place=place) for place, line in enumerate([*lines, *printed.values()])]
-    heads = max((chart.x_ticks for chart in drawn), key=len)
-    return replace(drawn[0], x_ticks=heads, series=tuple(placed))
+    first, *_ = charts.values()
+    heads = max((chart.x_ticks for chart in charts.values()), key=len)
+    return replace(first, x_ticks=heads, series=tuple(placed))
 
 
 STUDY = replace(

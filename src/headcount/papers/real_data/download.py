@@ -10,12 +10,12 @@ import http.client
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...data import cifar
 from ...errors import HeadcountError
+from ..data import cifar
 
 OnBytes = Callable[[str, int, int | None], None]
 """Called with a file's name, the bytes that have come, and how many it has; None if the server does not say."""
@@ -24,7 +24,7 @@ BLOCK_BYTES = 2**18
 
 
 @dataclass(frozen=True)
-class Source:
+class RemoteFile:
     """The address of a file, its path in a folder, and the SHA-256 of its content; None where nobody published it."""
 
     url: str
@@ -32,16 +32,16 @@ class Source:
     sha256: str | None = None
 
 
-def on_hub(repository: str, revision: str, name: str, *, file_name: str = "", sha256: str | None = None) -> Source:
+def on_hub(repository: str, revision: str, name: str, *, file_name: str = "", sha256: str | None = None) -> RemoteFile:
     """A file of the Hugging Face hub; a later upload to the repository is another revision."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-    return Source(f"{endpoint}/{repository}/resolve/{revision}/{name}", file_name or name, sha256)
+    return RemoteFile(f"{endpoint}/{repository}/resolve/{revision}/{name}", file_name or name, sha256)
 
 
-CIFAR10 = Source(cifar.URL, cifar.ARCHIVE, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd")
+CIFAR10 = RemoteFile(cifar.URL, cifar.ARCHIVE, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd")
 
 
-def marco() -> tuple[Source, ...]:
+def marco() -> tuple[RemoteFile, ...]:
     """MS MARCO; the corpus last, because `is_passages` recognises a folder by it."""
     passages = ("datasets/BeIR/msmarco", "a918e0d11a77ed33f42f29d98340b655593b96ad")
     judged = ("datasets/BeIR/msmarco-qrels", "253fbf8a3f8d4a0932b63882b5162bedc84779f5")
@@ -53,7 +53,7 @@ def marco() -> tuple[Source, ...]:
     )
 
 
-def bert() -> tuple[Source, ...]:
+def bert() -> tuple[RemoteFile, ...]:
     """bert-base-uncased (width 768); the weights last: a folder that has them holds a whole model."""
     repository = ("google-bert/bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594")
     weights = "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"
@@ -64,7 +64,7 @@ def bert() -> tuple[Source, ...]:
     )
 
 
-def fetch(sources: Iterable[Source], folder: Path, on_bytes: OnBytes) -> None:
+def fetch(sources: Iterable[RemoteFile], folder: Path, on_bytes: OnBytes) -> None:
     """Download the files that `folder`, which is created if missing, does not have.
 
     Raises:
@@ -74,7 +74,17 @@ def fetch(sources: Iterable[Source], folder: Path, on_bytes: OnBytes) -> None:
         _fetch_one(source, folder / source.file_name, on_bytes)
 
 
-def _fetch_one(source: Source, path: Path, on_bytes: OnBytes) -> None:
+def to_be_fetched(folder: Path, files: Sequence[RemoteFile]) -> bool:
+    """Whether a folder is missing, empty, or has what an unfinished download of these files left; the last is last."""
+    names = [file.file_name for file in files]
+    if not folder.exists():
+        return True
+    ours = {f"{Path(name).parts[0]}{ending}" for name in names for ending in ("", ".part")}
+    is_whole = (folder / names[-1]).exists()
+    return folder.is_dir() and not is_whole and {entry.name for entry in folder.iterdir()} <= ours
+
+
+def _fetch_one(source: RemoteFile, path: Path, on_bytes: OnBytes) -> None:
     part = path.with_name(f"{path.name}.part")
     try:
         if path.exists():
@@ -100,7 +110,7 @@ def _fetch_one(source: Source, path: Path, on_bytes: OnBytes) -> None:
     )
 
 
-def _is_right(path: Path, source: Source) -> bool:
+def _is_right(path: Path, source: RemoteFile) -> bool:
     if source.sha256 is None:
         return True
     with open(path, "rb") as file:

@@ -1,38 +1,115 @@
 """Tables 6 and 7 against the number of training queries: what would the published 28,000 give?"""
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...answer import ERROR_RATE, ErrorTable, LearningCurve, count_of_heads
+from ...answer import ERROR_RATE, ErrorTable, LearningCurve, count_of_heads, learning_curve
+from ...answer.bootstrap import COVERAGE
+from ...answer.claim import ClaimResult
+from ...answer.fits import Estimate
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.document import Grid
-from ..base import Results, Scale
-from ..claims.queries import Place, costs_claim, foretold_claim, learning_curves, would_be_claim
+from ..base import Scale, StudyResults
+from ..charts import WRONG_LABEL, chart_along, grid_of, line_of
+from ..claims.judge import Case, Cases, claims_that, estimate_words, exactly, in_points, judge, within
+from ..claims.labels import NEAR, POINTS
+from . import passages
 from .base import SMALLEST, LabelledEffort, changes_of, percent
-from .passages import (
-    DECAY,
-    HEADS,
-    LENGTHS,
-    OUR_CHOICES,
-    OUR_TRAINING,
-    TRAINED,
-    TRAINING,
-    TRANSITION,
-    VALIDATED,
-    VALIDATION,
-    PassageStudy,
-    training_queries,
-)
+from .passages import TRAINED, TRAINING, PassageEffort, PassageStudy
 
 if TYPE_CHECKING:
     from ...tasks import AbstractTask
 
-METRICS = {"training": (TRAIN_ERROR, TRAINING, 6), "validation": (FINAL_ERROR, VALIDATION, 7)}
-"""What is judged, by its name: the metric, the published table, and its number."""
+Place = tuple[int, int]
+"""Heads and length."""
+METRICS = {"training": (TRAIN_ERROR, TRAINING, 6), "validation": (FINAL_ERROR, passages.VALIDATION, 7)}
+"""By name, what is judged: the metric, the published table, and its number."""
+
+
+def learning_curves(table: ErrorTable) -> dict[Place, LearningCurve]:
+    """The learning curve of every cell that has one, by heads and length."""
+    ours = table.ordered("heads", "length", "queries", "seed")
+    curves = {
+        (heads, length): learning_curve(ours.values("queries"), ours.errors[i, j])
+        for i, heads in enumerate(ours.values("heads"))
+        for j, length in enumerate(ours.values("length"))
+    }
+    return {place: curve for place, curve in curves.items() if curve is not None}
+
+
+def would_be_claim(
+    what: str, curves: Mapping[Place, LearningCurve], published: ErrorTable, *, whole: bool
+) -> ClaimResult:
+    """With the published number of queries the published accuracies: judged by whether intervals lie near them.
+
+    It differs where more of them lie apart than would by chance.
+    """
+    cases = []
+    for (heads, length), curve in curves.items():
+        printed, would = published.at(heads=heads, length=length), curve.at(TRAINED)
+        if np.isfinite(printed):
+            right = Estimate(*(100 * (1 - wrong) for wrong in reversed(would)))
+            words = f"{count_of_heads(heads)}, T = {length} {estimate_words(right, '.1f')} ({100 * (1 - printed):.1f})"
+            cases.append(within(words, would, printed - NEAR, printed + NEAR))
+    near, apart = (sum(found) for found in ([case.holds for case in cases], [case.differs for case in cases]))
+    counted = f"near in {near}, not near in {apart} of {len(cases)} cells; per cent [90 % interval] (published): "
+    statement = f"With {TRAINED:,} queries every {what} accuracy would be within {POINTS} of the published one."
+    missing = "no published cell was measured with three numbers of queries"
+    return judge(statement, [counted, *_refuted_beyond_chance(cases)], missing, whole=whole)
+
+
+def _refuted_beyond_chance(cases: Sequence[Case]) -> list[Case]:
+    """The cases, refuting where more do than intervals that each miss one time in ten: by two deviations of that."""
+    count = len(cases)
+    chance = count * (1 - COVERAGE) + 2 * (count * COVERAGE * (1 - COVERAGE)) ** 0.5
+    refuted = sum(case.differs for case in cases) > chance
+    return [case._replace(differs=refuted) for case in cases]
+
+
+@claims_that(
+    f"Curves through fewer queries give every {{what}} accuracy with the most, within {POINTS}.",
+    "it takes four numbers of queries",
+)
+def foretold_claim(what: str, table: ErrorTable) -> Cases:
+    """The curve through all numbers of queries but the largest gives the accuracy with the largest."""
+    *fewer, most = table.values("queries")
+    measured = table.select(queries=most).reduced("seed", "mean")
+    missed = np.array(
+        [
+            curve.at(most).value - measured.at(heads=heads, length=length)
+            for (heads, length), curve in learning_curves(table.select(queries=fewer)).items()
+        ]
+    )
+    missed = missed[np.isfinite(missed)]
+    if missed.size:
+        near = int(np.sum(np.abs(missed) <= NEAR))
+        gap = f"measured with {most:,} queries less foretold from up to {max(fewer):,}: {in_points(missed)}"
+        yield exactly(f"{near} of {missed.size} cells; {gap}", near == missed.size)
+
+
+@claims_that(
+    "Below {transition} heads training accuracy falls as queries are added.",
+    "no such head count was measured with three numbers of queries",
+)
+def costs_claim(curves: Mapping[Place, LearningCurve], transition: int) -> Cases:
+    """With few heads more queries are harder to fit."""
+    yield "log-odds of a wrong answer per e-fold of queries [90 % interval]: "
+    yield from _refuted_beyond_chance(
+        [
+            Case(
+                f"{count_of_heads(heads)}, T = {length} {estimate_words(curve.slopes, '+.2f')}",
+                curve.slopes.low > 0,
+                curve.slopes.high < 0,
+            )
+            for (heads, length), curve in curves.items()
+            if heads < transition
+        ]
+    )
 
 
 def headline(curves: dict[Place, LearningCurve]) -> str:
@@ -53,21 +130,17 @@ def grid(what: str, table: ErrorTable, curves: dict[Place, LearningCurve]) -> Gr
     """Accuracies by heads and length, a column per number of queries, then the extrapolated and the published one."""
     metric, published, number = METRICS[what]
     means, rows = table.reduced("seed", "mean"), []
-    for heads in table.values("heads"):
-        for length in table.values("length"):
-            cells = [means.at(queries=queries, heads=heads, length=length) for queries in table.values("queries")]
-            curve, printed = curves.get((heads, length)), published.at(heads=heads, length=length)
-            would = "-"
-            if curve is not None:
-                low, value, high = (percent(share, metric) for share in curve.at(TRAINED))
-                would = f"{value} [{high}, {low}]"
-            ours = (percent(share, metric) for share in cells)
-            rows.append((f"{count_of_heads(heads)}, T = {length}", *ours, would, percent(printed, metric)))
-    return Grid(
-        title=f"{what} accuracy, per cent, by training queries (Table {number})",
-        columns=("", *(f"{queries:,}" for queries in table.values("queries")), f"{TRAINED:,} would be", "published"),
-        rows=tuple(rows),
-    )
+    for heads, length in itertools.product(table.values("heads"), table.values("length")):
+        place = {"heads": heads, "length": length}
+        ours = (percent(means.at(queries=queries, **place), metric) for queries in table.values("queries"))
+        would, curve = "-", curves.get((heads, length))
+        if curve is not None:
+            low, value, high = (percent(share, metric) for share in curve.at(TRAINED))
+            would = f"{value} [{high}, {low}]"
+        rows.append((f"{count_of_heads(heads)}, T = {length}", *ours, would, percent(published.at(**place), metric)))
+    counts = (f"{queries:,}" for queries in table.values("queries"))
+    title = f"{what} accuracy, per cent, by training queries (Table {number})"
+    return grid_of(title, ("", *counts, f"{TRAINED:,} would be", "published"), rows)
 
 
 def chart(what: str, table: ErrorTable, curves: dict[Place, LearningCurve], length: int) -> Chart:
@@ -77,30 +150,22 @@ def chart(what: str, table: ErrorTable, curves: dict[Place, LearningCurve], leng
     ticks = tuple(sorted({*queries, TRAINED}))
     series = []
     for place, heads in enumerate(table.values("heads")):
-        errors = [means.at(queries=count, heads=heads) for count in queries]
-        series.append(Series(count_of_heads(heads), queries, tuple(np.maximum(errors, SMALLEST)), place=place))
+        name = count_of_heads(heads)
+        series.append(
+            line_of(name, {count: max(means.at(queries=count, heads=heads), SMALLEST) for count in queries}, place)
+        )
         if (heads, length) in curves:
             low, value, high = zip(*(curves[heads, length].at(count) for count in ticks), strict=True)
-            name = f"{count_of_heads(heads)}, fitted"
-            series.append(Series(name, ticks, value, place=place, kind="fit", low=low, high=high))
+            series.append(Series(f"{name}, fitted", ticks, value, place=place, kind="fit", low=low, high=high))
         printed = published.at(heads=heads, length=length)
         if np.isfinite(printed):
-            shown = max(printed, SMALLEST)
-            series.append(Series(f"{count_of_heads(heads)}, published", (TRAINED,), (shown,), place, "published"))
-    return Chart(
-        name=f"queries-{what}-{length}",
-        title=f"{what.capitalize()} error against training queries, T = {length}",
-        x_label="training queries",
-        y_label="share of wrong answers",
-        x_ticks=ticks,
-        series=tuple(series),
-        caption="mean over seeds; lines: fitted log-odds, with 90 % intervals; hollow: published",
-        log_x=True,
-        spread="interval",
-    )
+            series.append(line_of(f"{name}, published", {TRAINED: max(printed, SMALLEST)}, place, "published"))
+    name, title = f"queries-{what}-{length}", f"{what.capitalize()} error against training queries, T = {length}"
+    caption = "mean over seeds; lines: fitted log-odds, with 90 % intervals; hollow: published"
+    return chart_along("queries", ticks, series, name, title, caption, WRONG_LABEL, spread="interval")
 
 
-def among(effort: LabelledEffort, queries: int) -> dict[int, LabelledEffort]:
+def efforts_by_queries(effort: LabelledEffort, queries: int) -> dict[int, LabelledEffort]:
     """The training by number of queries, of those that are there; those asked for beyond are all of them.
 
     `batch` is that of the published number of queries. Fewer have a smaller one, so that all have equally many steps:
@@ -121,11 +186,11 @@ def among(effort: LabelledEffort, queries: int) -> dict[int, LabelledEffort]:
 
 def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     """The number of queries is an axis of the experiment."""
-    for queries, training in among(effort, training_queries(task)).items():
+    for queries, training in efforts_by_queries(effort, passages.training_queries(task)).items():
         yield {"queries": queries}, training
 
 
-def _report(results: Results) -> dict[str, Any]:
+def _report(results: StudyResults) -> dict[str, Any]:
     whole = results.scale is not Scale.SMOKE
     tables = {
         what: results.table(metric).ordered("queries", "heads", "length", "seed")
@@ -136,10 +201,10 @@ def _report(results: Results) -> dict[str, Any]:
         "headline": headline(curves["training"]),
         "claims": (
             *(
-                would_be_claim(what, curves[what], published, TRAINED, whole=whole)
+                would_be_claim(what, curves[what], published, whole=whole)
                 for what, (_, published, _) in METRICS.items()
             ),
-            costs_claim(curves["training"], TRANSITION),
+            costs_claim(curves["training"], passages.TRANSITION),
             *(foretold_claim(what, table) for what, table in tables.items()),
         ),
         "grids": tuple(grid(what, table, curves[what]) for what, table in tables.items()),
@@ -161,30 +226,26 @@ STUDY = PassageStudy(
     trainings=_trainings,
     report=_report,
     notes=(
-        f"{OUR_TRAINING} Every number of queries is trained on for equally many epochs and about as many steps: the "
-        f"batch grows with the queries, up to {TRAINED:,}. Smaller sets of queries are parts of the larger, and the "
-        "same for all seeds: intervals do not cover the draw of the queries. Validation queries are the same "
+        f"{passages.OUR_TRAINING} Every number of queries is trained on for equally many epochs and about as many "
+        f"steps: the batch grows with the queries, up to {TRAINED:,}. Smaller sets of queries are parts of the larger, "
+        "and the same for all seeds: intervals do not cover the draw of the queries. Validation queries are the same "
         "throughout.",
         f"What {TRAINED:,} queries would give is read off a line through the log-odds of wrong answers against the "
         "logarithm of the number of queries. Its 90 % interval covers the scatter of the means around the line, or "
         "of the seeds where that is larger, and the line's own error. It does not cover a curve that bends beyond "
         "what was measured.",
-        *OUR_CHOICES,
+        *passages.OUR_CHOICES,
     ),
     changes=changes_of,
     options=("precision",),
     efforts={
-        Scale.SMOKE: LabelledEffort(
+        Scale.SMOKE: PassageEffort(
             lengths=(8,), heads=(1, 4), seeds=1, steps=125, epochs=4, axes={"queries": (250, 500, 1000)}, batch=896,
-            train_examples=1000, validation_examples=200, weight_decay=DECAY,
+            train_examples=1000, validation_examples=200,
         ),
-        Scale.LAPTOP: LabelledEffort(
+        Scale.LAPTOP: PassageEffort(
             lengths=(8, 16), heads=(1, 2, 4, 8), seeds=2, steps=350, epochs=8, axes={"queries": SHARES[:4]}, batch=640,
-            train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY,
         ),
-        Scale.PAPER: LabelledEffort(
-            lengths=LENGTHS, heads=HEADS, seeds=5, steps=1312, epochs=30, axes={"queries": SHARES}, batch=640,
-            train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY, precision="bfloat16",
-        ),
+        Scale.PAPER: PassageEffort(**passages.WHOLE, steps=1312, epochs=30, axes={"queries": SHARES}, batch=640),
     },
 )  # fmt: skip

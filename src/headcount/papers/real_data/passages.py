@@ -1,15 +1,15 @@
-"""What studies of MS MARCO share: the passages, the model, and the published Tables 6 and 7."""
+"""Shared by the studies of MS MARCO: the passages, the model, and the published Tables 6 and 7."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..._cache import cache_folder
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...errors import InputError
 from ..published import published_accuracies
-from .base import RealDataStudy, to_be_fetched
-from .download import OnBytes, bert, fetch, marco
+from .base import LabelledEffort, Published, RealDataStudy, printed_means
+from .download import OnBytes, bert, fetch, marco, to_be_fetched
 
 if TYPE_CHECKING:
     from ...tasks import AbstractTask
@@ -22,13 +22,15 @@ TRANSITION = 12
 QUERIES, TRAINED, VALIDATED = 30_000, 28_000, 2_000
 """28,000 training and 2,000 validation queries, as published, where a collection has them."""
 PASSAGES = 200_000
-"""Of a larger collection so many are searched for negatives, the positives among them."""
+"""Passages of a larger collection that are searched for negatives, the positives among them."""
 OF_TRAINING = ("queries.train.tsv", "queries.train.tsv.gz", "qrels/train.tsv")
 """Files by which a folder with several sets of queries shows that the published one is among them."""
 BERT_DIM = 768
 PAIR_TOKENS = 64
 TRAINING = published_accuracies("table6", TRAIN_ERROR)
 VALIDATION = published_accuracies("table7", FINAL_ERROR)
+PUBLISHED = Published(TRAINING, VALIDATION)
+PRINTED = printed_means(TRAINING, VALIDATION, TRAINED, VALIDATED)
 OUR_CHOICES = (
     "Published: two layers, head_dim 32, frozen BERT word, position and segment embeddings, of which a linear "
     "map to 32 h numbers is learned. How candidates enter is not: here they are tokens of one sequence "
@@ -48,6 +50,19 @@ OUR_TRAINING = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class PassageEffort(LabelledEffort):
+    """How much of a study is done, with all queries."""
+
+    train_examples: int = TRAINED
+    validation_examples: int = VALIDATED
+    weight_decay: float = DECAY
+
+
+WHOLE: dict[str, Any] = {"lengths": LENGTHS, "heads": HEADS, "seeds": 5, "precision": "bfloat16"}
+"""All models at paper scale have these."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PassageStudy(RealDataStudy):
     """The passage that answers a query, among hard candidates; `layouts` are those it trains."""
 
@@ -55,9 +70,9 @@ class PassageStudy(RealDataStudy):
     layouts: tuple[str, ...] = ("candidates",)
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
-        from ...data.embeddings import find_embeddings, load_embeddings
-        from ...data.passages import is_passages, read_passages
-        from ...tasks import ranking
+        from ..data.embeddings import find_embeddings, load_embeddings
+        from ..data.passages import is_passages, read_passages
+        from ..tasks.ranking import ranking
 
         if not is_passages(data) and to_be_fetched(data, marco()):
             fetch(marco(), data, on_bytes)
@@ -74,7 +89,7 @@ class PassageStudy(RealDataStudy):
         return tuple(ranking(corpus, words, layout=layout, cache=cache_folder()) for layout in self.layouts)  # type: ignore[arg-type]
 
     def stand_ins(self) -> "tuple[AbstractTask, ...]":
-        from ...tasks.stand_in import StandIn
+        from ..tasks.stand_in import StandIn
 
         return tuple(
             StandIn("marco", length=LENGTHS[0], dim=BERT_DIM, count=QUERIES, pair_tokens=tokens)

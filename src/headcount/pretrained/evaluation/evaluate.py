@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -36,8 +36,7 @@ class Evaluation:
         loaded: The model. It is never left changed.
         layers: Its attention layers.
         examples: What it is judged on.
-        device: Where it runs; by default where it is.
-        tick: Told about progress.
+        tick: Called with progress.
         cache_bytes: Most memory for outputs of blocks.
         original: The layers' head weights, where they were read before.
 
@@ -53,20 +52,18 @@ class Evaluation:
         layers: Sequence[AttentionLayer],
         examples: Examples,
         *,
-        device: str | None = None,
         tick: Tick | None = None,
         cache_bytes: float = CACHE_BYTES,
         original: Sequence[HeadWeights] | None = None,
     ):
         self.loaded = loaded
-        self.model = loaded.model if device is None else loaded.model.to(device)
+        self.model = loaded.model
         self.layers = tuple(layers)
         self.examples = examples
         self.tick: Tick = tick or (lambda done, total, words: None)
         self.original: tuple[HeadWeights, ...] = tuple(
             (layer.read(self.model) for layer in self.layers) if original is None else original
         )
-        examples.loss.meet(self.model)
         self.settled: dict[int, HeadWeights] = {}
         self._rewritten: Rewritten = WeakKeyDictionary()
         self.forward_tokens = 0.0
@@ -76,45 +73,43 @@ class Evaluation:
             "calibration": BlockOutputs(self.model, names, cache_bytes * 3 / 4),
         }
         self.originals = Originals(self)
-        self._base: dict[tuple[str, int | None], Float[np.ndarray, " examples"]] = {}
+        self._base: dict[Part, Float[np.ndarray, " examples"]] = {}
         self._statistics: tuple[LayerStatistics, ...] | None = None
 
     def losses(
-        self,
-        changes: Mapping[int, HeadWeights] = {},
-        *,
-        part: Part = "held_out",
-        examples: int | None = None,
+        self, changes: Mapping[int, HeadWeights] = {}, *, part: Part = "held_out"
     ) -> Float[np.ndarray, " examples"]:
         """The loss of each example with these layers changed, on top of what is settled.
 
         Args:
             changes: Head weights in the original's shapes, by layer index.
             part: Which examples; of the calibration part, those that `Examples.scored` names.
-            examples: Only the first batches that hold at least this many.
 
         Returns:
             One number per example, in float64, always in the same order.
 
         Raises:
-            InputError: No such layer, weights of other shapes, or a loss that is not finite on the original.
+            InputError: A loss that is not finite on the original.
         """
-        changes = self._needed(changes)
-        if not changes and (part, examples) in self._base:
-            return self._base[part, examples].copy()
-        batches = _first(self.examples.part(part), examples)
+        changes = {
+            index: weights
+            for index, weights in changes.items()
+            if weights is not self.settled.get(index, self.original[index])
+        }
+        if not changes and part in self._base:
+            return self._base[part].copy()
+        batches = enumerate(self.examples.part(part))
         with self.changed(changes):
-            values = [self._batch_losses(part, place, batch, changes) for place, batch in enumerate(batches)]
+            values = [self._batch_losses(part, place, batch, changes) for place, batch in batches]
         losses = np.concatenate(values)
         if not changes:
             if not self.settled:
                 _require_finite(losses, self.examples.loss.name)
-            self._base[part, examples] = losses
+            self._base[part] = losses
         return losses.copy()
 
     def settle(self, changes: Mapping[int, HeadWeights]) -> None:
         """Let later calls stand on these changes of the original; none goes back to the original."""
-        self._check(changes)
         differing = [
             index
             for index in {*changes, *self.settled}
@@ -151,7 +146,7 @@ class Evaluation:
         return Evaluation(self.loaded, self.layers, examples, cache_bytes=CACHE_BYTES / 2, original=self.original)
 
     def same_reading(self, examples: int) -> tuple[Float[np.ndarray, "heads heads"], ...] | None:
-        """How far heads of each layer read the same tokens of the first calibration examples.
+        """Similarity of the attention of heads of each layer on the first calibration examples.
 
         None where the model does not hand out its attention.
         """
@@ -179,47 +174,12 @@ class Evaluation:
     def running(self, part: str, place: int, batch: Batch, first: int) -> Iterator[None]:
         """One batch goes through the model within, without the blocks before `first` whose outputs are known."""
         outputs = self._outputs[part]
-        share = batch.tokens / sum(other.tokens for other in self._all(part))
+        batches = self.examples.held_out if part == "held_out" else self.examples.calibration
+        share = batch.tokens / sum(other.tokens for other in batches)
         before = outputs.ran
-        with fixed_draws(place), outputs.run(part, place, share, first):
+        with fixed_draws(place), outputs.run(place, share, first):
             yield
         self.forward_tokens += batch.tokens * (outputs.ran - before) / len(self.layers)
-
-    def _all(self, part: str) -> Sequence[Batch]:
-        return self.examples.held_out if part == "held_out" else self.examples.calibration
-
-    def _needed(self, changes: Mapping[int, HeadWeights]) -> dict[int, HeadWeights]:
-        """The changes that differ from what is settled."""
-        self._check(changes)
-        return {
-            index: weights
-            for index, weights in changes.items()
-            if weights is not self.settled.get(index, self.original[index])
-        }
-
-    def _check(self, changes: Mapping[int, HeadWeights]) -> None:
-        for index, weights in changes.items():
-            require(
-                0 <= index < len(self.layers),
-                f"the model has layers 0 to {len(self.layers) - 1}, got a change of layer {index}.",
-            )
-            shapes, needed = _shapes(weights), _shapes(self.original[index])
-            for name in ("query", "key", "value", "output"):
-                require(
-                    shapes[name] == needed[name],
-                    f"a change of layer {index} must keep the shape {needed[name]} of its {name}, got {shapes[name]}.",
-                )
-
-
-def _shapes(weights: HeadWeights) -> dict[str, Any]:
-    return {name: array.shape for name, array in vars(weights).items() if array is not None}
-
-
-def _first(batches: Sequence[Batch], examples: int | None) -> Sequence[Batch]:
-    if examples is None:
-        return batches
-    ends = np.cumsum([batch.examples for batch in batches])
-    return batches[: int(np.searchsorted(ends, examples)) + 1]
 
 
 def _require_finite(losses: np.ndarray, name: str) -> None:

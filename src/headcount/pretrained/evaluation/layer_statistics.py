@@ -1,4 +1,4 @@
-"""What one attention layer does on the calibration examples, as the moments that every closed form needs."""
+"""Moments of one attention layer over the calibration examples: the input of every closed form. No torch."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
-"""Which heads read the same tokens. Needs torch."""
+"""Attention weights of the original, and which heads read the same tokens. Needs torch."""
 
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,39 +15,44 @@ if TYPE_CHECKING:
     from .evaluate import Evaluation
 
 
-def heads_reading_alike(evaluation: "Evaluation", examples: int) -> tuple[Float[np.ndarray, "heads heads"], ...] | None:
-    """`same_reading` of each layer of the original, over the queries of the first calibration examples.
+def attention_maps(evaluation: "Evaluation", examples: int) -> Iterator[list[Float[np.ndarray, "heads queries keys"]]]:
+    """Each layer's attention between the real tokens of a calibration example, for the first examples.
 
-    None where the model does not hand out its attention weights. They are large, so one example is run at a time and
-    nothing of it is kept.
+    Nothing where the model does not hand it out. The weights are large: one example is run at a time, nothing is kept.
     """
     model: Any = evaluation.model
-    layers = evaluation.layers
     implementation = getattr(getattr(model, "config", None), "_attn_implementation", None)
     if implementation is None or any(batch.given is not None for batch in evaluation.examples.calibration):
-        return None
-    sums = [np.zeros((layer.heads, layer.heads)) for layer in layers]
-    queries = 0
+        return
     rows = ((batch, row) for batch in evaluation.examples.calibration for row in range(batch.examples))
     try:
         model.set_attn_implementation("eager")
-        for (batch, row), _ in zip(rows, range(examples), strict=False):
+        for batch, row in itertools.islice(rows, examples):
             inputs = {name: value[row : row + 1] for name, value in batch.inputs_on(device_of(model)).items()}
             with torch.no_grad():
                 answer = model(**inputs, **no_cache(model), output_attentions=True)
-            attentions = getattr(answer, "attentions", None)
-            if attentions is None or len(attentions) != len(layers) or any(item is None for item in attentions):
-                return None
+            attentions = getattr(answer, "attentions", None) or ()
+            if len(attentions) != len(evaluation.layers) or any(item is None for item in attentions):
+                return
             counted = None if batch.counted is None else batch.counted[row].cpu().numpy()
-            for total, weights in zip(sums, attentions, strict=True):
-                read = _real(weights[0].double().cpu().numpy(), counted)
-                total += read.shape[1] * same_reading(read)
-            queries += read.shape[1]
+            yield [_real(weights[0].double().cpu().numpy(), counted) for weights in attentions]
     except (ValueError, TypeError, AttributeError):  # The class has no such option.
-        return None
+        return
     finally:
         model.set_attn_implementation(implementation)
-    return tuple(total / queries for total in sums)
+
+
+def heads_reading_alike(evaluation: "Evaluation", examples: int) -> tuple[Float[np.ndarray, "heads heads"], ...] | None:
+    """`same_reading` of each layer of the original, over the queries of the first calibration examples.
+
+    None where the model does not hand out its attention weights.
+    """
+    sums, queries = [np.zeros((layer.heads, layer.heads)) for layer in evaluation.layers], 0
+    for maps in attention_maps(evaluation, examples):
+        for total, weights in zip(sums, maps, strict=True):
+            total += weights.shape[1] * same_reading(weights)
+        queries += maps[-1].shape[1]
+    return tuple(total / queries for total in sums) if queries else None
 
 
 def _real(

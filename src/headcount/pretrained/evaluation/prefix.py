@@ -22,8 +22,8 @@ class BlockOutputs:
         self.blocks = [modules[name] for name in names]
         self.limit = limit
         self.usable = len(set(names)) == len(names)
-        self.stride: dict[str, int] = {}
-        self.kept: dict[tuple[str, int], dict[int, Any]] = {}
+        self.stride: int | None = None
+        self.kept: dict[int, dict[int, Any]] = {}
         self.ran = 0
 
     def forget_from(self, block: int) -> None:
@@ -37,20 +37,19 @@ class BlockOutputs:
         return sum(_bytes(output) for outputs in self.kept.values() for output in outputs.values())
 
     @contextmanager
-    def run(self, part: str, batch: int, share: float, changed: int) -> Iterator[None]:
+    def run(self, batch: int, share: float, changed: int) -> Iterator[None]:
         """One batch goes through the model within; the first block that is not as recorded is `changed`.
 
         Args:
-            part: Name of the part.
-            batch: Which batch of the part.
-            share: The batch's share of the part.
+            batch: Which batch.
+            share: The batch's share of all.
             changed: Number of the block; the number of blocks where none has changed.
         """
         if not self.usable:
             self.ran += len(self.blocks)
             yield
             return
-        outputs = self.kept.setdefault((part, batch), {})
+        outputs = self.kept.setdefault(batch, {})
         start = max((place for place in outputs if place < changed), default=-1)
         calls: list[int] = []
         recorded: dict[int, Any] = {}
@@ -60,14 +59,14 @@ class BlockOutputs:
         def record(place: int):
             def hook(module, arguments, output):
                 calls.append(place)
-                if place < changed and self._keeps(part, place, share, output):
+                if place < changed and self._keeps(place, share, output):
                     recorded[place] = _detached(output)
 
             return hook
 
         for place, block in enumerate(self.blocks):
             if place <= start:
-                block.forward = _answer(outputs[start])
+                block.forward = lambda *_, **__: outputs[start]
             else:
                 hooks.append(block.register_forward_hook(record(place)))
         try:
@@ -88,21 +87,13 @@ class BlockOutputs:
         else:
             outputs.update(recorded)
 
-    def _keeps(self, part: str, place: int, share: float, output: Any) -> bool:
+    def _keeps(self, place: int, share: float, output: Any) -> bool:
         if torch.is_grad_enabled():
             return False
-        if part not in self.stride:
+        if self.stride is None:
             needed = _bytes(output) / share * len(self.blocks)
-            self.stride[part] = max(1, math.ceil(needed / self.limit)) if self.limit else len(self.blocks) + 1
-        stride = self.stride[part]
-        return stride <= len(self.blocks) and (place + 1) % stride == 0
-
-
-def _answer(output: Any):
-    def forward(*arguments, **options):
-        return output
-
-    return forward
+            self.stride = max(1, math.ceil(needed / self.limit)) if self.limit else len(self.blocks) + 1
+        return self.stride <= len(self.blocks) and (place + 1) % self.stride == 0
 
 
 def _detached(output: Any) -> Any:

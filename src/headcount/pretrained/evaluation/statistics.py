@@ -9,6 +9,7 @@ row of the batch, so that one backward pass of the summed losses gives every exa
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,7 +86,7 @@ class Sums:
 
 
 class Taken:
-    """What the hooks saw of one layer in one run; the last two where it was gated."""
+    """Tensors of one layer in one run; the last two where it was gated."""
 
     features: Tensor
     inputs: Tensor
@@ -102,62 +103,58 @@ class Enough(BaseException):
 def taking(
     model: nn.Module, layers: Sequence[AttentionLayer], *, gated: bool = False, stop: bool = False
 ) -> Iterator[list[Taken]]:
-    """What goes through these layers within; with `gated`, ready for a backward pass; with `stop`, no further."""
+    """Record these layers' tensors within; with `gated`, ready for a backward pass; with `stop`, run no further."""
     taken = [Taken() for _ in layers]
     with ExitStack() as stack:
         for layer, seen in zip(layers, taken, strict=True):
             into, out = layer.input_module(model), layer.output_module(model)
-            stack.callback(into.register_forward_pre_hook(_take_inputs(seen)).remove)
             last = stop and layer is layers[-1]
-            stack.callback(out.register_forward_pre_hook(_take_features(seen, layer.heads, gated, last)).remove)
+            stack.callback(into.register_forward_pre_hook(partial(_take_inputs, seen)).remove)
+            stack.callback(
+                out.register_forward_pre_hook(partial(_take_features, seen, layer.heads, gated, last)).remove
+            )
             if gated:
-                stack.callback(out.register_forward_hook(_take_output(seen)).remove)
-        yield taken
+                stack.callback(out.register_forward_hook(partial(_take_output, seen)).remove)
+        with suppress(Enough):
+            yield taken
 
 
-def _take_inputs(seen: Taken):
-    def hook(module, arguments):
-        seen.inputs = arguments[0].detach()
-
-    return hook
+def _take_inputs(seen: Taken, module: nn.Module, arguments: tuple) -> None:
+    seen.inputs = arguments[0].detach()
 
 
-def _take_features(seen: Taken, heads: int, gated: bool, last: bool):
-    def hook(module, arguments):
-        features = arguments[0]
-        seen.features = features.detach()
-        seen.calls += 1
-        if last:
-            raise Enough
-        if not gated:
-            return None
-        rows = features.shape[0]
-        seen.gate = torch.ones(rows, heads, device=features.device, dtype=features.dtype, requires_grad=True)
-        split = features.reshape(rows, -1, heads, features.shape[-1] // heads)
-        return ((split * seen.gate[:, None, :, None]).reshape(features.shape), *arguments[1:])
+def _take_features(
+    seen: Taken, heads: int, gated: bool, last: bool, module: nn.Module, arguments: tuple
+) -> tuple | None:
+    features = arguments[0]
+    seen.features = features.detach()
+    seen.calls += 1
+    if last:
+        raise Enough
+    if not gated:
+        return None
+    rows = features.shape[0]
+    seen.gate = torch.ones(rows, heads, device=features.device, dtype=features.dtype, requires_grad=True)
+    split = features.reshape(rows, -1, heads, features.shape[-1] // heads)
+    return ((split * seen.gate[:, None, :, None]).reshape(features.shape), *arguments[1:])
 
-    return hook
 
-
-def _take_output(seen: Taken):
-    def hook(module, arguments, output):
-        output.retain_grad()
-        seen.output = output
-
-    return hook
+def _take_output(seen: Taken, module: nn.Module, arguments: tuple, output: Tensor) -> None:
+    output.retain_grad()
+    seen.output = output
 
 
 def all_statistics(evaluation: "Evaluation") -> tuple[LayerStatistics, ...]:
     """Every layer's, with gradients where the loss can be differentiated."""
     batches, layers, model = evaluation.examples.calibration, evaluation.layers, evaluation.model
-    sums = [Sums() for _ in layers]
+    sums, loss = [Sums() for _ in layers], evaluation.examples.loss
     gated = True
     for place, batch in enumerate(batches):
         evaluation.tick(place, len(batches), "statistics of the layers")
-        targets = evaluation.originals.of(place, layers) if evaluation.settled else [None] * len(layers)
+        targets = evaluation.originals.features_of(place, layers)
         with evaluation.changed(), fixed_draws(place), _mask_of_call(model) as mask:
             with taking(model, layers, gated=gated) as taken, torch.set_grad_enabled(gated):
-                values = (evaluation.examples.loss.probes if gated else evaluation.examples.loss.values)(model, batch)
+                values = (loss.probes if gated else loss.values)(model, batch)
             gated = gated and _differentiated(values, taken, batch)
         counted = _counted(batch, mask)
         for layer, total, seen, target in zip(layers, sums, taken, targets, strict=True):
@@ -175,17 +172,14 @@ def one_layers_statistics(evaluation: "Evaluation", index: int) -> LayerStatisti
     """One layer's, by runs that end at it and start where the blocks' outputs are known."""
     layer, total, model = evaluation.layers[index], Sums(), evaluation.model
     batches = evaluation.examples.calibration
-    targets: Sequence[Tensor | None] = [None] * len(batches)
-    if evaluation.settled:
-        targets = [evaluation.originals.of(place, [layer])[0] for place in range(len(batches))]
+    targets = [evaluation.originals.features_of(place, [layer])[0] for place in range(len(batches))]
     output = _output(evaluation, layer)
     with evaluation.changed(), torch.no_grad():
         for place, (batch, target) in enumerate(zip(batches, targets, strict=True)):
             with (
                 _mask_of_call(model) as mask,
-                taking(model, [layer], stop=True) as taken,
                 evaluation.running("calibration", place, batch, index),
-                suppress(Enough),
+                taking(model, [layer], stop=True) as taken,
             ):
                 evaluation.examples.loss.values(model, batch)
             counted = _counted(batch, mask)
@@ -204,8 +198,13 @@ class Originals:
         self.fits = True
         self.kept: dict[int, dict[int, Tensor]] = {}
 
-    def of(self, place: int, layers: Sequence[AttentionLayer]) -> list[Tensor]:
-        """Those of one batch at these layers, in their order. The model must hold its original weights."""
+    def features_of(self, place: int, layers: Sequence[AttentionLayer]) -> Sequence[Tensor | None]:
+        """Those of one batch at these layers, in their order; None where nothing is settled.
+
+        The model must hold its original weights.
+        """
+        if not self.evaluation.settled:
+            return [None] * len(layers)
         seen = self.kept.get(place)
         if seen is None:
             seen = self._run(place, self.evaluation.layers if self.fits else layers)
@@ -223,7 +222,6 @@ class Originals:
             fixed_draws(place),
             _mask_of_call(model) as mask,
             taking(model, layers, stop=True) as taken,
-            suppress(Enough),
         ):
             self.evaluation.examples.loss.values(model, batch)
         self.evaluation.forward_tokens += batch.tokens

@@ -1,1 +1,1 @@
-"""What a trained model is judged on."""
+"""The examples that a trained model is judged on."""

@@ -1,6 +1,6 @@
 """Batches of examples for a trained model, and their two parts. Needs torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from ..losses.loss import Loss
 
+FEWEST_BATCHES = 8
+"""Of the calibration part: a search fits layers on some of its batches and scores them on the others."""
 Kind = Literal["text", "pairs", "images", "own", "default"]
 Part = Literal["held_out", "calibration"]
 Tick = Callable[[int, int, str], None]
@@ -26,7 +28,7 @@ class Batch:
         examples: How many examples; the rows of the inputs may be a multiple (two texts per pair).
         counted: Which tokens are real ones, not padding; None where all are.
         per_example: Tokens of an example, where `counted` is None.
-        extras: What the loss needs beside: labels, scores, the original's output.
+        extras: Further input of the loss: labels, scores, the original's output.
         given: The batch of a user's own loss, as it was given.
     """
 
@@ -46,9 +48,19 @@ class Batch:
         return {name: value.to(device) for name, value in self.inputs.items()}
 
 
+Parts = tuple[list[Batch], list[Batch]]
+"""Held-out and calibration batches."""
+
+
+def sliced(items: Any, most: int, fewest: int = 1) -> Iterator[Any]:
+    """Slices of at most `most` items, and so small that there are `fewest` of them where that can be."""
+    rows = max(1, min(most, len(items) // fewest))
+    return (items[start : start + rows] for start in range(0, len(items), rows))
+
+
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What a trained model is judged on.
+    """The examples that a trained model is judged on.
 
     Attributes:
         kind: What was given.

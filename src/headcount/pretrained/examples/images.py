@@ -13,10 +13,11 @@ from ..._draws import named_generator
 from ..._limits import require_fits
 from ...data.images import ENDINGS, open_image, visible_entries
 from ...errors import InputError, require
-from .batches import Batch
-from .sizes import FEWEST_BATCHES, Sizes
-from .texts import rows_per_batch
+from .batches import FEWEST_BATCHES, Batch, Parts, sliced
+from .sizes import Sizes, wanted_examples
 
+FEWEST_IMAGES = 8
+"""Of each part, where as many are given and no limit is."""
 SMOOTH_SIDE = 6
 """Random images are this coarse before they are enlarged."""
 
@@ -56,16 +57,12 @@ def image_batches(
     seed: int,
     limit: int | None,
     labels: Sequence[int] | None = None,
-) -> tuple[list[Batch], list[Batch]]:
+) -> Parts:
     """Held-out and calibration batches of images (files, PIL images or arrays), each an example."""
     order = named_generator(seed, "examples").permutation(len(images))
     per_image = tokens_per_image(model)
     available = min(len(images), limit or len(images))
-    held_out, calibration = (
-        (max(8, sizes.held_out // per_image), max(8, sizes.calibration // per_image))
-        if limit is None
-        else (max(1, available // 3), available - max(1, available // 3))
-    )
+    held_out, calibration = wanted_examples(sizes, per_image, limit and available, FEWEST_IMAGES)
     require(available >= 2, f"the data have {available} images; at least 2 are needed.")
     if available < held_out + calibration:
         held_out = min(held_out, max(1, available // 3))
@@ -73,15 +70,26 @@ def image_batches(
 
     def batches(places: np.ndarray, fewest: int) -> list[Batch]:
         answer = []
-        rows = rows_per_batch(len(places), sizes.batch // per_image, fewest)
-        for start in range(0, len(places), rows):
-            some = places[start : start + rows]
+        for some in sliced(places, sizes.batch // per_image, fewest):
             pixels = prepared(model, processor, [images[place] for place in some])
             extras = {} if labels is None else {"labels": torch.tensor([labels[place] for place in some])}
             answer.append(Batch({"pixel_values": pixels}, len(some), None, extras, per_example=per_image))
         return answer
 
     return batches(order[:held_out], 1), batches(order[held_out : held_out + calibration], FEWEST_BATCHES)
+
+
+def random_images(model: nn.Module, sizes: Sizes, seed: int, limit: int | None) -> Parts:
+    """Random smooth images."""
+    per_image = tokens_per_image(model)
+    held_out, calibration = wanted_examples(sizes, per_image, limit, FEWEST_IMAGES)
+    pixels = smooth_images(model, held_out + calibration, seed)
+
+    def batches(part: Tensor, fewest: int) -> list[Batch]:
+        pieces = sliced(part, sizes.batch // per_image, fewest)
+        return [Batch({"pixel_values": piece}, len(piece), per_example=per_image) for piece in pieces]
+
+    return batches(pixels[:held_out], 1), batches(pixels[held_out:], FEWEST_BATCHES)
 
 
 def prepared(model: nn.Module, processor: Any, images: Sequence[Any]) -> Tensor:

@@ -14,13 +14,13 @@ from ...errors import InputError, did_you_mean, require
 from ..evaluation.statistics import counting_tokens
 from ..layers.find import attention_layers
 from ..losses.loss import Loss, fixed_draws
-from .batches import Batch
+from .batches import Batch, Parts
 
 FORM = "loss(model, batch) must return a 1-D tensor with one loss per example"
 
 
 class OwnLoss(Loss):
-    """What a user's `loss(model, batch)` returns, one number per example."""
+    """A user's `loss(model, batch)`, which returns one number per example."""
 
     def __init__(self, loss: Callable[..., Any], name: str, code: str | None = None):
         """`code` is the whole file that the loss is from, whose other functions it may call."""
@@ -56,7 +56,7 @@ def read_own_loss(reference: str, tokenizer: Any) -> tuple[Sequence[Any], OwnLos
     require(hasattr(module, name), f'{where} has no "{name}".{did_you_mean(name, names)}')
     require(
         hasattr(module, "batches"),
-        f"{where} has no batches; add batches = [...], or def batches(tokenizer), beside {name}.",
+        f"{where} has no batches; add batches = [...], or def batches(tokenizer), next to {name}.",
     )
     batches = module.batches
     if callable(batches):
@@ -64,9 +64,7 @@ def read_own_loss(reference: str, tokenizer: Any) -> tuple[Sequence[Any], OwnLos
     return batches, OwnLoss(getattr(module, name), reference, Path(where).read_text())
 
 
-def own_batches(
-    model: nn.Module, batches: Any, loss: OwnLoss, seed: int, limit: int | None
-) -> tuple[list[Batch], list[Batch]]:
+def own_batches(model: nn.Module, batches: Any, loss: OwnLoss, seed: int, limit: int | None) -> Parts:
     """A third of the batches held out, the others to calibrate on; each is run once to count examples and tokens."""
     given = list(batches)
     require(
@@ -76,7 +74,7 @@ def own_batches(
     order = named_generator(seed, "examples").permutation(len(given))[:limit]
     require(len(order) >= 2, what="limit", given=limit, needed="at least 2 batches")
     held_out = max(1, len(order) // 3)
-    parts: tuple[list[Batch], list[Batch]] = ([], [])
+    parts: Parts = ([], [])
     first = attention_layers(model)[0]
     for turn, place in enumerate(order):
         with torch.no_grad(), fixed_draws(), counting_tokens(model, first) as tokens:

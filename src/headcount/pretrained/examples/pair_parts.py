@@ -34,7 +34,7 @@ def split_pairs(pairs: Sequence[Pair], seed: int) -> tuple[Places, Places]:
 
 
 def shared_words(held_out: Sequence[Pair], calibration: Sequence[Pair]) -> str:
-    """How many held-out pairs have a text that is calibrated on too; empty where none has."""
+    """Say how many held-out pairs have a text that is calibrated on too; "" where none has."""
     seen = {text for first, second, _ in calibration for text in (first, second)}
     count = sum(first in seen or second in seen for first, second, _ in held_out)
     if not count:

@@ -9,7 +9,6 @@ any                                      the user's own loss and batches, or not
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from ..._limits import MAX_COUNT
 from ...errors import InputError, require, require_count
 from ..loading.model_task import Task, reads_images, task_of
 from ..losses.distances import (
@@ -30,19 +28,16 @@ from ..losses.distances import (
 )
 from ..losses.loss import Loss, MaskedTokenLoss, NextTokenLoss, masked_logits
 from ..losses.pooling import read_pooling, text_embedding
-from .batches import Batch, Examples, Kind
-from .default_examples import random_images, random_texts, sampled_sequences
-from .encoder_texts import MASKED_BATCH_TOKENS, Parts, masked, pair_batches, text_batches
-from .images import image_batches, image_files
+from .batches import Batch, Examples, Kind, Parts
+from .images import image_batches, image_files, random_images
 from .own_loss import OwnLoss, own_batches, read_own_loss
-from .sizes import default_sizes
+from .sequences import packed, sampled_sequences
+from .sizes import default_sizes, text_config
 from .text_files import Pair, read_text_file
-from .texts import need_tokenizer, packed
+from .texts import MASKED_BATCH_TOKENS, masked, pair_batches, random_texts, text_batches
 
 if TYPE_CHECKING:
     from ..loading.load import Loaded
-
-__all__ = ["Batch", "Examples", "read_examples"]
 
 ENCODER_LENGTH = 64
 FEW_TOKENS_PER_FEATURE = 2
@@ -63,7 +58,7 @@ def read_examples(
     tokens: int | None = None,
     seed: int = 0,
 ) -> Examples:
-    """What the model is judged on, in two parts: one to calibrate on, and one held out.
+    """Read the examples that a model is judged on, in two parts: one to calibrate on, and one held out.
 
     Args:
         loaded: The model with its tokenizer or processor.
@@ -86,22 +81,18 @@ def read_examples(
         >>> examples.words  # doctest: +SKIP
         '4089 texts of wiki.txt: 8 sequences of 48 tokens held out, 72 to calibrate on.'
     """
-    if length is not None:
-        require_count("length", length, 2)
-    if limit is not None:
-        require_count("limit", limit, 2)
-    if tokens is not None:
-        require_count("tokens", tokens, 2)
+    for name, count in (("length", length), ("limit", limit), ("tokens", tokens)):
+        if count is not None:
+            require_count(name, count, 2)
     reader = Reader(loaded, length, limit, seed, tokens)
     if isinstance(data, tuple) and len(data) == 2 and callable(data[1]):
         return reader.own(data[0], OwnLoss(data[1], getattr(data[1], "__name__", "loss")))
     if isinstance(data, str | Path) and str(data).rpartition(":")[0].endswith(".py"):
         return reader.own(*read_own_loss(str(data), loaded.tokenizer))
-    if isinstance(data, str | Path):
-        require(
-            Path(data).suffix != ".py",
-            f"{data} is Python code; name the function in it that is the loss, such as {data}:loss.",
-        )
+    require(
+        not isinstance(data, str | Path) or Path(data).suffix != ".py",
+        f"{data} is Python code; name the function in it that is the loss, such as {data}:loss.",
+    )
     require(reader.task is not None, f"{loaded.family} is not a model of transformers; {OWN_LOSS}.")
     if data is None:
         return reader.default()
@@ -117,11 +108,20 @@ class Reader:
         self.loaded, self.limit, self.seed = loaded, limit, seed
         self.model: Any = loaded.model
         self.task: Task = task_of(loaded.model)  # type: ignore[assignment]
-        longest = _positions(self.model)
         fixed = length if self.task == "next token" else length or ENCODER_LENGTH
-        self.sizes = default_sizes(self.model, fixed and min(fixed, longest), tokens=tokens)
-        self.sizes = replace(self.sizes, length=min(self.sizes.length, longest))
+        self.sizes = default_sizes(self.model, fixed, tokens)
         self.asked_length = length
+        self.drawing = (self.sizes, self.seed, self.limit)
+
+    @property
+    def tokenizer(self) -> Any:
+        """The model's, which a kind of data needs."""
+        if self.loaded.tokenizer is None:
+            raise InputError(
+                "text needs the model's tokenizer, and its folder has none; copy tokenizer.json and "
+                "tokenizer_config.json into it (in Python: or pass tokenizer=...), or leave the data out."
+            )
+        return self.loaded.tokenizer
 
     def path(self, path: Path) -> Examples:
         require(path.exists(), f"{path}: no such file or folder; give text, pairs or images, or leave --data out.")
@@ -165,24 +165,20 @@ class Reader:
         require(
             not reads_images(self.task), f"{name} has texts, but {self._model} reads images; give a folder of images."
         )
-        tokenizer = need_tokenizer(self.loaded.tokenizer)
-        words, cannot = f"{len(texts)} texts of {name}", ""
+        words, cannot, given = f"{len(texts)} texts of {name}", "", (self.tokenizer, texts, *self.drawing)
         if self.task == "next token":
-            parts: Parts = packed(tokenizer, texts, self.sizes, self.seed, self.limit)
+            parts = packed(*given)
             length = parts[0][0].inputs["input_ids"].shape[1]
             if length < self.sizes.length:
                 cannot = f"Sequences have {length} tokens instead of {self.sizes.length}: the data have too few. "
             return self._examples("text", words, f"sequences of {length} tokens", cannot, NextTokenLoss(), parts)
         if self.task == "masked token":
-            parts = text_batches(tokenizer, texts, self.sizes, self.seed, self.limit, most=MASKED_BATCH_TOKENS)
-            parts = masked(parts, tokenizer, self.seed)
-            return self._examples(
-                "text", words, "texts with 15 % of their tokens masked", cannot, MaskedTokenLoss(), parts
-            )
+            parts = masked(text_batches(*given, most=MASKED_BATCH_TOKENS), self.tokenizer, self.seed)
+            return self._examples("text", words, "texts with 15 % of their tokens masked", "", MaskedTokenLoss(), parts)
         numbers = None if labels is None else self._numbers(labels)
-        parts = text_batches(tokenizer, texts, self.sizes, self.seed, self.limit, numbers)
         loss, cannot = self._answers(labels, numbers)
-        return self._examples("text", words, f"texts of at most {self.sizes.length} tokens", cannot, loss, parts)
+        unit = f"texts of at most {self.sizes.length} tokens"
+        return self._examples("text", words, unit, cannot, loss, text_batches(*given, numbers))
 
     def pairs(self, pairs: Sequence[Pair], name: str) -> Examples:
         """Pairs with scores, for a model that embeds texts."""
@@ -192,12 +188,10 @@ class Reader:
             f"{self.task}. Give text lines instead, or {OWN_LOSS}.",
         )
         require(bool(np.isfinite([pair[2] for pair in pairs]).all()), f"{name} has a score that is not a number.")
-        tokenizer = need_tokenizer(self.loaded.tokenizer)
-        parts, cannot = pair_batches(tokenizer, pairs, self.sizes, self.seed, self.limit)
+        parts, cannot = pair_batches(self.tokenizer, pairs, *self.drawing)
         loss = SimilarityError(text_embedding(read_pooling(self.loaded.folder)), parts[1])
-        words = f"{len(pairs)} pairs of {name}"
         unit = f"pairs of texts of at most {self.sizes.length} tokens"
-        return self._examples("pairs", words, unit, cannot, loss, parts)
+        return self._examples("pairs", f"{len(pairs)} pairs of {name}", unit, cannot, loss, parts)
 
     def images(self, images: Sequence[Any], classes: Sequence[str] | None, name: str) -> Examples:
         """Images, for a vision transformer."""
@@ -206,9 +200,7 @@ class Reader:
             f"{name} has images, but {self._model} reads texts; give a text file with one text per line.",
         )
         numbers = None if classes is None or self.task != "image classes" else self._numbers(classes)
-        parts = image_batches(
-            self.model, self.loaded.processor, images, self.sizes, self.seed, self.limit, labels=numbers
-        )
+        parts = image_batches(self.model, self.loaded.processor, images, *self.drawing, labels=numbers)
         loss, cannot = self._answers(classes, numbers)
         return self._examples("images", f"{len(images)} images of {name}", "images", cannot, loss, parts)
 
@@ -221,24 +213,22 @@ class Reader:
     def default(self) -> Examples:
         """Without data."""
         if self.task == "next token":
-            parts = sampled_sequences(self.model, self.sizes, self.seed, self.limit)
-            words = "no data: sequences sampled from the model itself"
+            parts = sampled_sequences(self.model, *self.drawing)
+            words, unit = "no data: sequences sampled from the model itself", f"sequences of {self.sizes.length} tokens"
             cannot = (
                 "Samples of the model say how far its own predictions move (the expected increase is the divergence "
                 "from the original), not what other texts need. Pass --data with your own texts."
             )
-            return self._examples(
-                "default", words, f"sequences of {self.sizes.length} tokens", cannot, NextTokenLoss(), parts
-            )
+            return self._examples("default", words, unit, cannot, NextTokenLoss(), parts)
         if reads_images(self.task):
-            parts = random_images(self.model, self.sizes, self.seed, self.limit)
+            parts = random_images(self.model, *self.drawing)
             loss, _ = self._answers(None, None)
             cannot = "Random smooth images say how far outputs move, not what a task needs. Pass --data FOLDER."
             return self._examples("default", "no data: random smooth images", "images", cannot, loss, parts)
-        parts = random_texts(self.model, self.loaded.tokenizer, self.sizes, self.seed, self.limit)
+        parts = random_texts(self.model, self.loaded.tokenizer, *self.drawing)
         cannot = "Random tokens say how far outputs move, not what real texts or a task need. Pass --data FILE."
         if self.task == "masked token":
-            parts = masked(parts, need_tokenizer(self.loaded.tokenizer), self.seed, most=DEFAULT_MASKS)
+            parts = masked(parts, self.tokenizer, self.seed, most=DEFAULT_MASKS)
             loss: Loss = AnswerDivergence(masked_logits, self.seed)
         else:
             loss, _ = self._answers(None, None)
@@ -278,7 +268,6 @@ class Reader:
 
     def _examples(self, kind: Kind, words: str, unit: str, cannot: str, loss: Loss, parts: Parts) -> Examples:
         held_out, calibration = parts
-        loss.meet(self.model)
         loss.prepare(self.model, [*held_out, *calibration])
         counts = [sum(batch.examples for batch in part) for part in parts]
         if self.asked_length is not None and self.sizes.length < self.asked_length:
@@ -286,7 +275,8 @@ class Reader:
                 f"The length is {self.sizes.length} instead of {self.asked_length}: the model has no more positions. "
                 f"{cannot}"
             )
-        tokens, features = sum(batch.tokens for batch in calibration), _features(self.model)
+        tokens = sum(batch.tokens for batch in calibration)
+        features = getattr(text_config(self.model), "hidden_size", None) or 0  # unknowns per output of a least squares
         if tokens < FEW_TOKENS_PER_FEATURE * features:
             cannot = (
                 f"{tokens} tokens to calibrate on are few for the {features} features of a layer: refits stay close "
@@ -303,25 +293,11 @@ class Reader:
         )
 
 
-def _features(model: Any) -> int:
-    """Unknowns per output of a layer's least squares; 0 where the config does not say."""
-    config = getattr(model, "config", None)
-    return getattr(config.get_text_config(), "hidden_size", None) or 0 if config is not None else 0
-
-
 def _scored(held_out: Sequence[Batch], calibration: Sequence[Batch]) -> int:
-    """So many calibration batches have about as many tokens as are held out; the larger part is left to fit on."""
+    """Count the calibration batches with about as many tokens as are held out; most are left to fit on."""
     wanted = sum(batch.tokens for batch in held_out)
     sums = np.cumsum([batch.tokens for batch in calibration])
     return min(max(1, int(SCORED * len(calibration))), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
-
-
-def _positions(model: Any) -> int:
-    """The tokens of the longest sequence that the model's table of positions has room for."""
-    config = getattr(model, "config", None)
-    longest = getattr(config, "max_position_embeddings", None) or MAX_COUNT
-    offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert") else 0
-    return longest - offset
 
 
 def _is_pair(item: Any) -> bool:

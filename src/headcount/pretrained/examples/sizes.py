@@ -21,6 +21,8 @@ from typing import Any
 
 from torch import nn
 
+from ..._limits import MAX_COUNT
+
 OPERATIONS = 5e13
 FEWEST_TOKENS = 384
 FEW_OPERATIONS = 8e12
@@ -33,10 +35,10 @@ GPU_BATCH_TOKENS = 4096
 """The same on a GPU, which has less to do than it takes to start it on smaller ones."""
 FEWEST_EXAMPLES = 24
 """Intervals resample examples, so sequences are made shorter before there are fewer of them than this."""
-FEWEST_BATCHES = 8
-"""Of the calibration part: a search fits layers on some of its batches and scores them on the others."""
 LONGEST_SEQUENCE = 256
 SHORTEST_SEQUENCE = 48
+OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert")
+"""Model types whose table of positions begins with two that no token has."""
 
 
 @dataclass(frozen=True)
@@ -49,29 +51,51 @@ class Sizes:
     batch: int = BATCH_TOKENS
 
 
-def default_sizes(
-    model: nn.Module, length: int | None = None, longest: int = LONGEST_SEQUENCE, tokens: int | None = None
-) -> Sizes:
-    """The sizes for this model.
+def wanted_examples(sizes: Sizes, per_example: int, limit: int | None, fewest: int = 1) -> tuple[int, int]:
+    """Count the examples to hold out and to calibrate on: a third and the rest of `limit` where it is given.
 
     Args:
-        model: Its parameters and config are counted.
+        sizes: The tokens wanted of each part.
+        per_example: Tokens of an example.
+        limit: Examples of both parts together; None: as many as have these tokens.
+        fewest: Of each part, where no limit is given.
+    """
+    if limit is not None:
+        return max(1, limit // 3), limit - max(1, limit // 3)
+    return max(fewest, sizes.held_out // per_example), max(fewest, sizes.calibration // per_example)
+
+
+def default_sizes(model: nn.Module, length: int | None = None, tokens: int | None = None) -> Sizes:
+    """The sizes for this model, whose parameters and config are counted.
+
+    Args:
+        model: The model.
         length: Fixes the longest example.
-        longest: Most tokens per example, where `length` is None.
         tokens: Held-out tokens, in place of the rule above.
     """
-    config = getattr(model, "config", None)
-    config = config.get_text_config() if config is not None else None
+    config = text_config(model)
     layers = getattr(config, "num_hidden_layers", None) or 12
     heads = getattr(config, "num_attention_heads", None) or 12
     width = getattr(config, "hidden_size", None) or 256
     held_out = held_out_tokens(layers, heads, *block_and_head_parameters(model)) if tokens is None else tokens
     if length is None:
-        length = max(SHORTEST_SEQUENCE, held_out // FEWEST_EXAMPLES // 16 * 16)
-        length = min(length, longest, getattr(config, "max_position_embeddings", None) or longest)
+        length = min(max(SHORTEST_SEQUENCE, held_out // FEWEST_EXAMPLES // 16 * 16), LONGEST_SEQUENCE)
+    length = min(length, _positions(config))
     device = next((parameter.device.type for parameter in model.parameters()), "cpu")
     batch = BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
     return Sizes(length, max(held_out, length), max(2 * held_out, TOKENS_PER_FEATURE * width), batch)
+
+
+def text_config(model: Any) -> Any:
+    """The config of a model, of its text part where it has several; None of a module without one."""
+    config = getattr(model, "config", None)
+    return None if config is None else config.get_text_config()
+
+
+def _positions(config: Any) -> int:
+    """The tokens of the longest sequence that the model's table of positions has room for."""
+    longest = getattr(config, "max_position_embeddings", None) or MAX_COUNT
+    return longest - 2 if getattr(config, "model_type", "") in OFFSET_POSITIONS else longest
 
 
 def held_out_tokens(layers: int, heads: int, block_parameters: int, head_parameters: int) -> int:
@@ -82,7 +106,7 @@ def held_out_tokens(layers: int, heads: int, block_parameters: int, head_paramet
 
 
 def block_and_head_parameters(model: Any) -> tuple[int, int]:
-    """Of everything but tables of embeddings, and of the head that makes logits."""
+    """Count the parameters without tables of embeddings, and those of the head that makes logits."""
     tables = {
         id(module.weight): module.weight.numel() for module in model.modules() if isinstance(module, nn.Embedding)
     }

@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+from ...data.lines import bad_line, raw_lines
 from ...errors import InputError, require
 
 MOST_BYTES = 50_000_000
@@ -34,24 +35,15 @@ Numbered = list[tuple[int, str]]
 
 
 def _lines(path: Path) -> Numbered:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES)
-            more = bool(file.read(1))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).") from error
-    require(len(data) > 0, f"{path} is empty; give a file with one text per line.")
-    require(b"\0" not in data, f"{path} is a binary file; give a text file (UTF-8) with one text per line.")
-    if more:
-        data = data[: data.rfind(b"\n") + 1]
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is not UTF-8 text (byte {error.start}); convert it, for example with iconv -t UTF-8."
-        ) from error
-    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    require(len(lines) > 0, f"{path} has only blank lines; give a file with one text per line.")
+    lines, size = [], 0
+    for number, line in raw_lines(path):
+        size += len(line.encode())
+        if size > MOST_BYTES:
+            break
+        require("\0" not in line, f"{path} is a binary file; give a text file (UTF-8) with one text per line.")
+        if line.strip():
+            lines.append((number, line.strip()))
+    require(len(lines) > 0, f"{path} is empty, or has only blank lines; give a file with one text per line.")
     return lines
 
 
@@ -61,8 +53,7 @@ def _of_objects(path: Path, lines: Numbered) -> tuple[list[str], list[str] | Non
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            said = getattr(error, "msg", str(error))
-            raise InputError(f"{path}, line {number}: must be a JSON object ({said}).") from error
+            bad_line(path, number, f"not JSON ({error})", "each line must be one object")
         require(isinstance(row, dict), f"{path}, line {number}: must be a JSON object, got {line[:40]!r}.")
         rows.append((number, row))
     if "text" in rows[0][1]:

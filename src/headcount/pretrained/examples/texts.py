@@ -1,106 +1,132 @@
-"""Tokens of texts: packed into sequences of one length for decoders, padded for encoders. Needs torch."""
+"""Examples of models that read whole texts: embeddings, masked tokens, classes. Needs torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from ..._draws import named_generator
-from ...errors import InputError, require
-from .batches import Batch
-from .sizes import FEWEST_BATCHES, Sizes
+from ..._limits import require_fits
+from ...errors import require
+from .batches import FEWEST_BATCHES, Batch, Parts, sliced
+from .pair_parts import shared_words, split_pairs
+from .sizes import Sizes, wanted_examples
+from .text_files import Pair
 
-FEWEST_DOCUMENTS = 8
-"""Fewer texts are cut into sequences before they are split into parts, not after."""
+BATCH_TOKENS = 1024
+"""No logits per token, so more tokens fit than for a decoder."""
+MASKED_BATCH_TOKENS = 384
+MASKED_SHARE = 0.15
+RANDOM_LENGTH = 32
 
 
-def packed(
-    tokenizer: Any, texts: Sequence[str], sizes: Sizes, seed: int, limit: int | None
-) -> tuple[list[Batch], list[Batch]]:
-    """Held-out and calibration batches of sequences, all of one length, for a model that predicts the next token.
+def text_batches(
+    tokenizer: Any,
+    texts: Sequence[str],
+    sizes: Sizes,
+    seed: int,
+    limit: int | None,
+    labels: Sequence[int] | None = None,
+    most: int = BATCH_TOKENS,
+) -> Parts:
+    """Texts, each an example. Equal texts count once."""
+    first: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        first.setdefault(text, place)
+    different = list(first.values())
+    order = named_generator(seed, "examples").permutation(len(different))
+    kept = [different[int(place)] for place in order][: limit or _most_texts(sizes)]
+    rows = tokenised(tokenizer, [texts[place] for place in kept], sizes.length)
+    require(len(rows) >= 2, f"the data have {len(rows)} different texts; at least 2 are needed.")
+    counts = [len(row) for row in rows]
 
-    Texts are split into the two parts first and then joined, an end mark between them, and cut. Equal texts count once.
-    """
-    texts = list(dict.fromkeys(texts))
-    order = named_generator(seed, "examples").permutation(len(texts))
-    held_out, calibration = wanted_sequences(sizes, limit)
-    streams = _tokens_in_turn(tokenizer, texts, order, (held_out + calibration) * sizes.length)
-    total = sum(map(len, streams))
-    length = min(sizes.length, total // 4)
-    require(length >= 8, f"the data have {total} tokens; at least 32 are needed, give more text.")
-    if total < (held_out + calibration) * length:
-        held_out, calibration = (total // length) // 3, None
-        held_out = max(1, held_out)
-    if len(streams) >= FEWEST_DOCUMENTS:
-        taken, count = 0, 0
-        while count < held_out * length and taken < len(streams) - 1:
-            count += len(streams[taken])
-            taken += 1
-        parts = _cut(streams[:taken], length)[:held_out], _cut(streams[taken:], length)[:calibration]
+    def batch(places: Sequence[int]) -> Batch:
+        inputs, counted = padded(tokenizer, [rows[place] for place in places])
+        extras = {} if labels is None else {"labels": torch.tensor([labels[kept[place]] for place in places])}
+        return Batch(inputs, len(places), counted, extras)
+
+    return _grouped_parts(split_by_tokens(counts, sizes, limit), counts, max(most, sizes.batch), batch)
+
+
+def pair_batches(
+    tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int, limit: int | None
+) -> tuple[Parts, str]:
+    """Pairs, each an example, in parts that share no text where that can be; and in words, where they do."""
+    sides = split_pairs(pairs, seed)
+    most = limit or _most_texts(sizes)
+    chosen = [pairs[place] for side in sides for place in side[:most]]
+    sides_texts = [first for first, _, _ in chosen], [second for _, second, _ in chosen]
+    rows = [tokenised(tokenizer, texts, sizes.length) for texts in sides_texts]
+    counts = [len(first) + len(second) for first, second in zip(*rows, strict=True)]
+    middle = min(most, len(sides[0]))
+    held_out, calibration = list(range(middle)), list(range(middle, len(chosen)))
+    if limit is None:
+        held_out = first_tokens(held_out, counts, sizes.held_out)
+        calibration = first_tokens(calibration, counts, sizes.calibration)
     else:
-        sequences = _cut(streams, length)
-        sequences = sequences[named_generator(seed, "sequences").permutation(len(sequences))]
-        end = None if calibration is None else held_out + calibration
-        parts = sequences[:held_out], sequences[held_out:end]
+        held_out, calibration = held_out[: max(1, limit // 3)], calibration[: max(1, limit - limit // 3)]
+
+    def batch(places: Sequence[int]) -> Batch:
+        inputs, counted = padded(tokenizer, [rows[side][place] for side in (0, 1) for place in places])
+        return Batch(inputs, len(places), counted, {"scores": torch.tensor([chosen[place][2] for place in places])})
+
+    longest = [2 * max(len(first), len(second)) for first, second in zip(*rows, strict=True)]
+    parts = _grouped_parts((held_out, calibration), longest, max(BATCH_TOKENS, sizes.batch), batch)
+    shared = shared_words([chosen[place] for place in held_out], [chosen[place] for place in calibration])
+    return parts, shared
+
+
+def random_texts(model: Any, tokenizer: Any, sizes: Sizes, seed: int, limit: int | None) -> Parts:
+    """Texts of random tokens, between the marks that the tokenizer puts around a text."""
+    generator = named_generator(seed, "random texts")
+    vocabulary = model.config.get_text_config().vocab_size
+    length = min(sizes.length, RANDOM_LENGTH)
+    marks = tokenizer("")["input_ids"] if tokenizer is not None else []
+    special = set(tokenizer.all_special_ids) if tokenizer is not None else {0}
+    ordinary = np.array([token for token in range(vocabulary) if token not in special])
+    held_out, calibration = wanted_examples(sizes, length, limit)
+    count = held_out + calibration
+    require_fits(f"a sample of {count:,} texts of {length:,} tokens", 8 * count * length)
+    before, after = marks[: len(marks) // 2], marks[len(marks) // 2 :]
+    drawn = generator.choice(ordinary, size=(count, max(1, length - len(marks))))
+    rows = [[*before, *line, *after] for line in drawn.tolist()]
+
+    def batches(part: list[list[int]], fewest: int) -> list[Batch]:
+        some = [padded(tokenizer, each) for each in sliced(part, max(BATCH_TOKENS, sizes.batch) // length, fewest)]
+        return [Batch(inputs, len(counted), counted) for inputs, counted in some]
+
+    return batches(rows[:held_out], 1), batches(rows[held_out:], FEWEST_BATCHES)
+
+
+def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> Parts:
+    """Mask some tokens of the same texts; `most` masks exactly that number per text.
+
+    Which tokens is drawn once, from a named key, so every change is judged on the same ones.
+    """
+    mask_token: Any = getattr(tokenizer, "mask_token_id", None)
     require(
-        min(map(len, parts)) > 0,
-        f"the data have {total} tokens, too few for two parts of sequences of {length} tokens; give more text.",
+        mask_token is not None,
+        "a masked language model needs a tokenizer with a mask token; give the folder one, "
+        "or your own loss: --data mine.py:loss.",
     )
-    return batches_of(parts[0], sizes), batches_of(parts[1], sizes, FEWEST_BATCHES)
-
-
-def wanted_sequences(sizes: Sizes, limit: int | None) -> tuple[int, int]:
-    """How many sequences to hold out and to calibrate on; a third and the rest of `limit` where it is given."""
-    if limit is not None:
-        return max(1, limit // 3), limit - max(1, limit // 3)
-    return max(1, sizes.held_out // sizes.length), max(1, sizes.calibration // sizes.length)
-
-
-def batches_of(sequences: np.ndarray, sizes: Sizes, fewest: int = 1) -> list[Batch]:
-    """Sequences of one length as batches without padding, at least `fewest` where there are as many sequences."""
-    rows = rows_per_batch(len(sequences), round(sizes.batch / sequences.shape[1]), fewest)
-    batches = []
-    for start in range(0, len(sequences), rows):
-        tokens = torch.from_numpy(sequences[start : start + rows].astype(np.int64))
-        batches.append(Batch({"input_ids": tokens}, len(tokens), torch.ones_like(tokens, dtype=torch.bool)))
-    return batches
-
-
-def rows_per_batch(examples: int, most: int, fewest: int) -> int:
-    """Examples of a batch: at most `most`, and so few that there are `fewest` batches where that can be."""
-    return max(1, min(most, examples // fewest))
-
-
-def need_tokenizer(tokenizer: Any) -> Any:
-    if tokenizer is None:
-        raise InputError(
-            "text needs the model's tokenizer, and its folder has none; copy tokenizer.json and tokenizer_config.json "
-            "into it (in Python: or pass tokenizer=...), or leave the data out."
-        )
-    return tokenizer
-
-
-def _tokens_in_turn(tokenizer: Any, texts: Sequence[str], order: np.ndarray, wanted: int) -> list[list[int]]:
-    """Tokens of the texts in this order, until there are enough for both parts."""
-    end = tokenizer.eos_token_id
-    streams: list[list[int]] = []
-    total = 0
-    for start in range(0, len(order), 64):
-        some = [texts[place] for place in order[start : start + 64]]
-        for tokens in tokenizer(some, add_special_tokens=True)["input_ids"]:
-            ended = list(tokens) if end is None or (tokens and tokens[-1] == end) else [*tokens, end]
-            streams.append(ended)
-            total += len(ended)
-        if total > 1.1 * wanted and len(streams) >= FEWEST_DOCUMENTS:
-            break
-    return streams
-
-
-def _cut(streams: Sequence[Sequence[int]], length: int) -> np.ndarray:
-    joined = np.concatenate([np.asarray(stream, np.int64) for stream in streams])
-    count = len(joined) // length
-    return joined[: count * length].reshape(count, length)
+    special = set(tokenizer.all_special_ids)
+    answer: list[list[Batch]] = []
+    for name, batches in zip(("held-out", "calibration"), parts, strict=True):
+        generator = named_generator(seed, "masks", name)
+        answer.append([])
+        for batch in batches:
+            tokens = batch.inputs["input_ids"]
+            places = torch.zeros_like(tokens, dtype=torch.bool)
+            for row, line in enumerate(tokens.tolist()):
+                real = [place for place, token in enumerate(line) if token not in special]
+                real = real or [0]
+                count = most or max(1, round(MASKED_SHARE * len(real)))
+                places[row, generator.choice(real, size=min(count, len(real)), replace=False)] = True
+            inputs = {**batch.inputs, "input_ids": tokens.masked_fill(places, mask_token)}
+            extras = {"places": places, "targets": tokens}
+            answer[-1].append(Batch(inputs, batch.examples, batch.counted, extras))
+    return answer[0], answer[1]
 
 
 def padded(tokenizer: Any, rows: Sequence[Sequence[int]]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
@@ -131,23 +157,29 @@ def split_by_tokens(counts: Sequence[int], sizes: Sizes, limit: int | None) -> t
 
     Where there are too few, or a limit is given, a third is held out.
     """
-    places = list(range(len(counts)))
+    places, total = list(range(len(counts))), sum(counts)
     if limit is not None:
         end = max(1, min(limit, len(places)) // 3)
         return places[:end], places[end:limit]
-    sums = np.cumsum(counts)
-    wanted = sizes.held_out if sums[-1] >= sizes.held_out + sizes.calibration else min(sizes.held_out, sums[-1] / 3)
-    end = max(1, min(int(np.searchsorted(sums, wanted)) + 1, len(places) - 1))
-    last = int(np.searchsorted(sums, sums[end - 1] + sizes.calibration)) + 1
-    return places[:end], places[end:last]
+    wanted = sizes.held_out if total >= sizes.held_out + sizes.calibration else min(sizes.held_out, total / 3)
+    held_out = first_tokens(places[:-1], counts, wanted)
+    return held_out, first_tokens(places[len(held_out) :], counts, sizes.calibration)
 
 
-def first_tokens(places: Sequence[int], counts: Sequence[int], tokens: int, limit: int | None) -> list[int]:
-    """The first `limit` places; without a limit, the first that together have so many tokens."""
-    if limit is not None:
-        return list(places)[:limit]
+def first_tokens(places: list[int], counts: Sequence[int], tokens: float) -> list[int]:
+    """The first places that together have at least this many tokens."""
     sums = np.cumsum([counts[place] for place in places])
-    return list(places)[: int(np.searchsorted(sums, tokens)) + 1]
+    return places[: int(np.searchsorted(sums, tokens)) + 1]
+
+
+def _grouped_parts(
+    parts: tuple[list[int], list[int]], counts: Sequence[int], most: int, batch: Callable[[Sequence[int]], Batch]
+) -> Parts:
+    held_out, calibration = (
+        [batch(group) for group in grouped_by_size(part, counts, most, fewest)]
+        for part, fewest in zip(parts, (1, FEWEST_BATCHES), strict=True)
+    )
+    return held_out, calibration
 
 
 def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int, fewest: int = 1) -> list[list[int]]:
@@ -156,7 +188,7 @@ def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int, few
     There are at least `fewest` batches, where there are as many places. Sizes are in random order, so that the first
     few batches are like the others.
     """
-    rows = rows_per_batch(len(places), len(places), fewest)
+    rows = max(1, len(places) // fewest)
     batches: list[list[int]] = []
     for place in sorted(places, key=lambda place: (counts[place], place)):
         if batches and len(batches[-1]) < rows and counts[place] * (len(batches[-1]) + 1) <= most:
@@ -164,3 +196,8 @@ def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int, few
         else:
             batches.append([place])
     return [batches[turn] for turn in named_generator(0, "order of batches").permutation(len(batches))]
+
+
+def _most_texts(sizes: Sizes) -> int:
+    """More than can be used, if a text has four tokens; the rest is not tokenised."""
+    return max(64, (sizes.held_out + sizes.calibration) // 4)

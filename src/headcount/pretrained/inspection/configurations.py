@@ -1,11 +1,13 @@
 """The metric `configurations`, measured: smaller models of one shape for all layers; `recommended` reads them."""
 
 import shlex
-from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..loading.describing import short_name
 from ..removal.refit import refitted_in_order
+from ..storing.changing import group_plan
 from ..storing.cost import cached_bytes, seconds_per_thousand_tokens
 from ..storing.plan import fitted, pruned_plan
 from ..storing.preflight import LayerShape, preflight
@@ -22,7 +24,6 @@ GROUPED = (2, 4)
 KIND = "configuration"
 REPEATS = 3
 """Timed passes per model."""
-Measure = Callable[[Values], dict[str, Any]]
 
 
 def store_command(subject: Subject, verb: str, option: str, count: int, *flags: str, out: str) -> str:
@@ -39,32 +40,23 @@ def store_command(subject: Subject, verb: str, option: str, count: int, *flags: 
 def configuration_facts(subject: Subject) -> list[Fact]:
     """One fact per configuration, the original first, and all of them together.
 
-    Smaller ones have fewer heads in every layer, or fewer key heads; layers of different shapes have none, since no
-    stock class stores one count for them. Where no stock class stores fewer heads, those that the descent measured
-    are configurations with zeros.
+    Smaller ones have fewer heads in every layer, or fewer key heads. Where no stock class stores fewer heads, those
+    that the descent measured are configurations with zeros.
     """
-    measured = _fewer_heads(subject)
-    pruned = bool(measured)
-    measured |= _fewer_key_heads(subject)
-    work = subject.schedule.passes["configurations"] / max(1, len(measured))
-    facts = [
-        Fact(
-            name=f"{KIND}/original",
-            phase="time of the original",
-            work=0.5,
-            measure=lambda values: _original(subject, values),
-        )
-    ]
-    facts += [
-        Fact(name=f"{KIND}/{name}", phase=f"a model with {name}", work=work, measure=measure)
-        for name, measure in measured.items()
-    ]
-    for count in () if pruned else subject.schedule.zeroed_counts:
-        name = f"{KIND}/{_counted(count, 'head')} zeroed"
-        measure: Measure = lambda values, count=count: _zeroed(subject, values, count)  # noqa: E731
-        facts.append(Fact(name=name, phase="configurations", work=0.0, measure=measure))
-    names = [each.name for each in facts]
-    together: Callable[[Values], Any] = lambda values: [values[name] for name in names]  # noqa: E731
+    changed = _stored_shapes(subject)
+    work = subject.schedule.passes["configurations"] / max(1, len(changed))
+    measured = [("original", "time of the original", 0.5, partial(_original, subject))]
+    for verb, shape in changed:
+        name = _name(verb, shape)
+        measured.append((name, f"a model with {name}", work, partial(_measured, subject, verb=verb, shape=shape)))
+    for count in () if any(verb == "prune" for verb, _ in changed) else subject.schedule.zeroed_counts:
+        name = f"{_counted(count, 'head')} zeroed"
+        measured.append((name, "configurations", 0.0, partial(_zeroed, subject, count=count)))
+    facts = [Fact(name=f"{KIND}/{name}", phase=phase, work=work, measure=do) for name, phase, work, do in measured]
+
+    def together(values: Values) -> list[Any]:
+        return [values[fact.name] for fact in facts]
+
     return [*facts, Fact(name=f"{KIND}s", phase="configurations", work=0.0, measure=together)]
 
 
@@ -72,10 +64,8 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def _shape(subject: Subject) -> LayerShape | None:
-    """The one shape of all layers; None where they differ, or the config does not say it."""
-    shapes = {LayerShape(layer.heads, layer.key_heads, layer.head_dim) for layer in subject.evaluation.layers}
-    return shapes.pop() if len(shapes) == 1 and _config(subject) is not None else None
+def _name(verb: str, shape: LayerShape) -> str:
+    return _counted(shape.heads, "head") if verb == "prune" else _counted(shape.key_heads, "key head")
 
 
 def _config(subject: Subject) -> Any:
@@ -84,44 +74,29 @@ def _config(subject: Subject) -> Any:
     return configured(subject.loaded.model)[1]
 
 
-def _stored_small(subject: Subject, shape: LayerShape) -> bool:
-    return preflight(_config(subject), [shape] * len(subject.evaluation.layers)).possible
+def _stored_shapes(subject: Subject) -> list[tuple[str, LayerShape]]:
+    """The verb and the shape of every configuration that a stock class stores, fewer heads first, the largest first.
 
-
-def _fewer_heads(subject: Subject) -> dict[str, Measure]:
-    """Configurations that keep a share of every layer's heads, by name, the largest first."""
-    original, found = _shape(subject), {}
-    if original is None:
-        return {}
+    None where layers have different shapes: no stock class stores one count for them.
+    """
+    layers, config = subject.evaluation.layers, _config(subject)
+    shapes = {LayerShape(layer.heads, layer.key_heads, layer.head_dim) for layer in layers}
+    if len(shapes) != 1 or config is None:
+        return []
+    (original,) = shapes
     alone = original.heads == original.key_heads
     step = 1 if alone else original.key_heads
     counts = {max(step, round(share * original.heads / step) * step) for share in KEPT} - {original.heads}
-    for count in sorted(counts, reverse=True):
-        shape = LayerShape(count, count if alone else original.key_heads, original.head_dim)
-        if _stored_small(subject, shape):
-            command = store_command(subject, "prune", "--keep", count, out="heads")
-            found[_counted(count, "head")] = lambda values, shape=shape, command=command: _measured(
-                subject, pruned_equally(subject, values, shape.heads), shape, command
-            )
-    return found
-
-
-def _fewer_key_heads(subject: Subject) -> dict[str, Measure]:
-    """Configurations whose heads share key heads, by name."""
-    from ..storing.changing import group_plan
-
-    original, found = _shape(subject), {}
-    if original is None:
-        return found
-    for ratio in GROUPED:
-        count, rest = divmod(original.key_heads, ratio)
-        shape = LayerShape(original.heads, count, original.head_dim)
-        if not rest and _stored_small(subject, shape):
-            command = store_command(subject, "group", "--key-heads", count, out="key-heads")
-            found[_counted(count, "key head")] = lambda _, shape=shape, command=command: _measured(
-                subject, group_plan(subject.evaluation, key_heads=shape.key_heads), shape, command
-            )
-    return found
+    fewer = [
+        ("prune", replace(original, heads=count, key_heads=count if alone else original.key_heads))
+        for count in sorted(counts, reverse=True)
+    ]
+    fewer += [
+        ("group", replace(original, key_heads=original.key_heads // ratio))
+        for ratio in GROUPED
+        if original.key_heads % ratio == 0
+    ]
+    return [(verb, shape) for verb, shape in fewer if preflight(config, [shape] * len(layers)).possible]
 
 
 def pruned_equally(subject: Subject, values: Values, keep: int) -> "Plan":
@@ -130,20 +105,11 @@ def pruned_equally(subject: Subject, values: Values, keep: int) -> "Plan":
         kept_by_order(values[f"curve/{index}"]["order"], weights.heads, weights.key_heads, weights.heads - keep)
         for index, weights in enumerate(subject.evaluation.original)
     ]
-    return _pruned_to(subject, kept)
+    return pruned_to(subject, kept)
 
 
-def pruned_by_descent(subject: Subject, values: Values, remove: int) -> "Plan":
-    """Without the first heads that the descent removed, all layers refitted in order."""
-    gone = {(layer, head) for layer, head in values["descent"]["removed"][:remove]}
-    kept = [
-        [head for head in range(weights.heads) if (index, head) not in gone]
-        for index, weights in enumerate(subject.evaluation.original)
-    ]
-    return _pruned_to(subject, kept)
-
-
-def _pruned_to(subject: Subject, kept: list[list[int]]) -> "Plan":
+def pruned_to(subject: Subject, kept: list[list[int]]) -> "Plan":
+    """These heads of every layer, all layers refitted in order."""
     try:
         changes = refitted_in_order(subject.evaluation, kept)
     finally:
@@ -164,8 +130,14 @@ def _original(subject: Subject, values: Values) -> dict[str, Any]:
     }
 
 
-def _measured(subject: Subject, plan: "Plan", shape: LayerShape, command: str) -> dict[str, Any]:
+def _measured(subject: Subject, values: Values, verb: str, shape: LayerShape) -> dict[str, Any]:
     evaluation, loaded = subject.evaluation, subject.loaded
+    if verb == "prune":
+        plan = pruned_equally(subject, values, shape.heads)
+        command = store_command(subject, "prune", "--keep", shape.heads, out="heads")
+    else:
+        plan = group_plan(evaluation, key_heads=shape.key_heads)
+        command = store_command(subject, "group", "--key-heads", shape.key_heads, out="key-heads")
     evaluation.settle({})
     losses = evaluation.losses(dict(enumerate(plan.masked)))
     check = plan.preflight(_config(subject))
@@ -180,7 +152,7 @@ def _measured(subject: Subject, plan: "Plan", shape: LayerShape, command: str) -
         if head not in kept
     ]
     return {
-        "name": _counted(shape.heads, "head") if plan.kind == "prune" else _counted(shape.key_heads, "key head"),
+        "name": _name(verb, shape),
         "kind": plan.kind,
         **vars(shape),
         "losses": losses.tolist(),
@@ -194,7 +166,7 @@ def _measured(subject: Subject, plan: "Plan", shape: LayerShape, command: str) -
 
 
 def _zeroed(subject: Subject, values: Values, count: int) -> dict[str, Any]:
-    """What the descent measured, stored with zeros; nothing is run for it."""
+    """A configuration of the descent, stored with zeros; nothing is run for it."""
     descent = values["descent"]
     row = descent["kept"].index(subject.schedule.size.heads - count)
     return {

@@ -2,7 +2,8 @@
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,20 +106,6 @@ def _peer(subject: Subject, name: str, values: Values) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Peer:
-    """The loss increase when heads are removed in another order; `refit`: with the output projections fitted again."""
-
-    name: str
-    refit: bool
-    curve: Increases
-
-    @property
-    def label(self) -> str:
-        words = self.name.replace("_", " ")
-        return f"{words}, refit" if self.refit and "refit" not in words else words
-
-
 @dataclass(frozen=True, kw_only=True)
 class WholeModel:
     """Heads removed from all layers together. `removable`: how many can go within the tolerance, of those tried.
@@ -126,14 +113,15 @@ class WholeModel:
     `removed` are all (layer, head) in the order of removal. `alone` is a layer that can lose more heads, all others
     unchanged, than the descent could remove; None where none can. `open_ended`: the most that the descent removed is
     within the tolerance, or in its interval, so that more may be removable than was tried. `order` is "Fisher" where
-    that score's order lost less on the scored examples than the search's own, and was taken in its place.
+    that score's order lost less on the scored examples than the search's own, and was taken in its place. `peers` are
+    the loss increases when heads are removed in other orders.
     """
 
     curve: Increases
     removable: Interval
     removed: tuple[tuple[int, int], ...]
     refit: bool
-    peers: tuple[Peer, ...] = ()
+    peers: Mapping[str, Increases] = field(default_factory=dict)
     alone: LayerReading | None = None
     open_ended: bool = False
     order: str = "search"
@@ -159,7 +147,7 @@ class WholeModel:
 
     @property
     def gone_by(self) -> str:
-        """What removed them, in words."""
+        """The removal that took them, in words."""
         which = "by the descent" if self.alone is None else f"of layer {self.alone.index} alone"
         return f"{which}, within the tolerance"
 
@@ -178,15 +166,15 @@ class WholeModel:
             "removed": [list(each) for each in self.removed],
             "refit": self.refit,
             "order": self.order,
-            "peers": {peer.label: peer.curve.as_dict() for peer in self.peers},
+            "peers": {name: curve.as_dict() for name, curve in self.peers.items()},
         }
 
 
 def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | None:
-    """The descent, as far as it went, and its peers; None where it was not measured."""
+    """Read the descent, whole or its longest part, and its peers; None where it was not measured."""
     stretches, total = facts.parts("descent"), sum(layer.heads for layer in layers)
     furthest = max(stretches, key=int, default="")
-    stored = facts.of("descent") or stretches.get(furthest) or {}
+    stored = facts.fact("descent") or stretches.get(furthest) or {}
     curve = facts.curve(stored, "kept", total, "descent")
     if curve is None or len(curve.at) < 2:
         return None
@@ -215,24 +203,21 @@ def _alone(layers: tuple[LayerReading, ...], removable: Interval) -> tuple[Layer
     return layer, Interval(most, low, high)
 
 
-def _read_peers(facts: Facts, total: int) -> tuple[Peer, ...]:
-    peers = []
-    for part in (facts.of("peers"), *facts.parts("peer").values()):
-        for name, each in part.items():
-            curve = facts.curve(each, "kept", total, f"peers ({name})")
-            if curve is not None and all(name != other.name for other in peers):
-                peers.append(Peer(name, bool(each.get("refit")), curve))
-    return tuple(peers)
+def _read_peers(facts: Facts, total: int) -> dict[str, Increases]:
+    stored = {name: each for part in facts.parts("peer").values() for name, each in part.items()}
+    stored = {**facts.fact("peers"), **stored}
+    curves = {name: facts.curve(each, "kept", total, f"peers ({name})") for name, each in stored.items()}
+    return {name: curve for name, curve in curves.items() if curve is not None}
 
 
 def kept_by_layer(layers: tuple[LayerReading, ...], removed: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
-    """How many heads each layer keeps when these are gone."""
+    """Count the heads that each layer keeps when these are gone."""
     gone = Counter(layer for layer, _ in removed)
     return tuple(layer.heads - gone[layer.index] for layer in layers)
 
 
 def removable_words(model: "TrainedModel") -> str:
-    """Where the number of heads that can go comes from, if not from the descent at each number of heads."""
+    """Explain the number of heads that can go, where it is not from a descent measured at every number."""
     whole = model.whole
     if whole is None:
         return ""
@@ -246,26 +231,26 @@ def removable_words(model: "TrainedModel") -> str:
 
 
 def order_words(model: "TrainedModel") -> str:
-    """That the heads are removed by another order than the search's own."""
+    """Say that Fisher's order was taken in place of the search's; "" otherwise."""
     if model.whole is None or model.whole.order != "Fisher":
         return ""
     return "Heads are removed in the order of their Fisher scores: on scored examples it cost less than a search's."
 
 
 def peer_words(model: "TrainedModel") -> str:
-    """The best peer at the measured count nearest to what can go within the tolerance, and the descent there."""
+    """Compare the descent with the best peer, at the measured count nearest to what can go."""
     whole = model.whole
-    shared = set() if whole is None else {at for peer in whole.peers for at in peer.curve.at[:-1]}
+    shared = set() if whole is None else {at for curve in whole.peers.values() for at in curve.at[:-1]}
     shared &= set(() if whole is None else whole.curve.at[:-1])
     if whole is None or not shared:
         return ""
     kept = min(sorted(shared), key=lambda at: abs(at - (whole.total - whole.removable.at)))
-    there = [(peer.curve.mean[peer.curve.at.index(kept)], peer) for peer in whole.peers if kept in peer.curve.at]
+    there = [(curve.mean[curve.at.index(kept)], name) for name, curve in whole.peers.items() if kept in curve.at]
     theirs, peer = min(there, key=lambda each: each[0])
     return (
         f"With {whole.total - kept} heads removed the descent costs "
         f"{signed(whole.curve.mean[whole.curve.at.index(kept)])}; the best of "
-        f"{len(whole.peers)} other orders, {peer.label}, {signed(theirs)}."
+        f"{len(whole.peers)} other orders, {peer}, {signed(theirs)}."
     )
 
 
@@ -275,10 +260,9 @@ def whole_chart(model: "TrainedModel") -> Chart | None:
     if whole is None:
         return None
     series = [increase_series("the descent", whole.curve, model, place=0, band=True)]
-    for place, peer in enumerate(whole.peers, start=1):
-        measured = peer.curve.without_original()
-        series.append(increase_series(peer.label, measured, model, place=place))
-    least = min(at for each in (whole.curve, *(peer.curve for peer in whole.peers)) for at in each.at)
+    for place, (name, curve) in enumerate(whole.peers.items(), start=1):
+        series.append(increase_series(name, curve.without_original(), model, place=place))
+    least = min(at for each in (whole.curve, *whole.peers.values()) for at in each.at)
     removable, total = whole.removable, whole.total
     kept = total - removable.at
     return Chart(

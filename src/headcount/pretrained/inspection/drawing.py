@@ -1,7 +1,9 @@
 """Parts that the charts of a trained model share: lines of loss increases, the tolerance, ticks."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...answer.answer_base import Interval
 from ...answer.words import decimal
 from ...report.chart import Level, Series
 from .increases import Increases
@@ -12,7 +14,15 @@ if TYPE_CHECKING:
 
 LOWEST = 0.02
 """Increases below this share of the tolerance are drawn there: the axis is logarithmic."""
-NO_VALUE = float("nan")
+
+
+def needed_series(name: str, layers: Sequence[int], needs: Sequence[Interval | None], *, place: int = 0) -> Series:
+    """A line of each layer's need with its interval; a gap where that is not known."""
+    at, low, high = (
+        tuple(float("nan") if need is None else float(getattr(need, edge)) for need in needs)
+        for edge in ("at", "low", "high")
+    )
+    return Series(name, tuple(layers), at, place=place, low=low, high=high)
 
 
 def increase_series(
@@ -27,7 +37,7 @@ def increase_series(
 def _shown(increase: float, model: "TrainedModel") -> float:
     """An increase as it is drawn on a logarithmic axis; NaN where there was no loss."""
     if increase >= NO_LOSS / len(model.layers or (1,)) / 1e3:
-        return NO_VALUE
+        return float("nan")
     return max(float(increase), _lowest(model))
 
 

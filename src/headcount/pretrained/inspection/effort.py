@@ -23,7 +23,7 @@ BISECTED = 4
 """Ranks that are tried where they are not given: by bisection for where the loss rises."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class InspectionEffort:
     """The numbers of an effort.
 
@@ -57,54 +57,26 @@ class InspectionEffort:
 
 
 LEVELS: dict[str, InspectionEffort] = {
-    "quick": InspectionEffort(
-        max_tokens=1024,
-        operations=1e13,
-        leave_one_out=False,
-        rank_points=0,
-        removed=0.3,
-        least_removed=0.07,
-        ratio=2.0,
-        peer_shares=(),
-    ),
-    "normal": InspectionEffort(
-        max_tokens=2048,
-        operations=1.1e14,
-        leave_one_out=True,
-        rank_points=BISECTED,
-        removed=0.5,
-        least_removed=0.15,
-        ratio=1.37,
-        peer_shares=(0.2, 0.3),
-    ),
-    "thorough": InspectionEffort(
-        max_tokens=4096,
-        operations=2e15,
-        leave_one_out=True,
-        rank_points=8,
-        removed=0.5,
-        least_removed=0.5,
-        ratio=1.37,
-        peer_shares=(0.1, 0.2, 0.3, 0.5),
-    ),
+    # tokens, operations, leave one out, ranks, removed: share, least share, ratio, shares of peers
+    "quick": InspectionEffort(1024, 1.0e13, False, 0, 0.3, 0.07, 2.0, ()),
+    "normal": InspectionEffort(2048, 1.1e14, True, BISECTED, 0.5, 0.15, 1.37, (0.2, 0.3)),
+    "thorough": InspectionEffort(4096, 2.0e15, True, 8, 0.5, 0.5, 1.37, (0.1, 0.2, 0.3, 0.5)),
 }
 DEFAULT_EFFORT = "normal"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSize:
-    """What the cost of an inspection depends on.
+    """The sizes that the cost of an inspection depends on.
 
     Args:
         layers: Attention layers.
         heads: Heads of all layers together.
-        features: Width of the concatenated heads of the widest layer.
         used_parameters: Parameters that every token is multiplied by: all but the tables that are only looked up.
     """
 
     layers: int
     heads: int
-    features: int
     used_parameters: int
 
     @property
@@ -115,7 +87,7 @@ class ModelSize:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """What is measured, and on how much.
+    """The measurements of an inspection, and on how many tokens.
 
     Args:
         effort: The numbers of the effort.
@@ -206,7 +178,7 @@ def level_of(effort: str) -> InspectionEffort:
 
 
 def schedule(effort: str, size: ModelSize, *, held_out: int, scored: int, calibration: int) -> Schedule:
-    """What an effort measures of a model of this size on so many tokens, less where it would cost too much.
+    """Plan what an effort measures of a model of this size on these tokens, less where it would cost too much.
 
     Raises InputError for an unknown effort.
     """

@@ -20,7 +20,7 @@ from ...answer.signals import (
 )
 from ...answer.words import listed
 from ...report.chart import Chart, Level, Series
-from .drawing import NO_VALUE, drawn_at_bottom, increase_label, increase_series, tolerance_level
+from .drawing import drawn_at_bottom, increase_label, increase_series, needed_series, tolerance_level
 from .increases import Increases
 from .measuring import Fact, Subject
 from .redundancy import MAX_LISTED
@@ -97,7 +97,7 @@ def _relative(mean: np.ndarray, budget: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def transition_rows(model: "TrainedModel") -> Iterator[tuple[str, str]]:
-    """What the transition analysis says, layers with the same sentence together."""
+    """Yield the transitions in words, layers with the same sentence together."""
     by_sentence: dict[str, list[LayerReading]] = {}
     for layer in model.layers:
         if layer.transition is not None:
@@ -121,11 +121,7 @@ def needed_chart(model: "TrainedModel") -> Chart | None:
     if not any(needs):
         return None
     layers = tuple(layer.index for layer in model.layers)
-    at, low, high = (
-        tuple(NO_VALUE if need is None else float(getattr(need, edge)) for need in needs)
-        for edge in ("at", "low", "high")
-    )
-    series = [Series("heads needed, each layer alone", layers, at, low=low, high=high)]
+    series = [needed_series("heads needed, each layer alone", layers, needs)]
     if model.prediction is not None:
         kept = tuple(map(float, model.prediction.kept))
         series.append(Series(f"kept by the descent after {model.prediction.removed} removals", layers, kept, place=1))

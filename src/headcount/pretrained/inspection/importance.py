@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
 from ...answer.words import decimal
 from ...report.chart import HeatMap
@@ -46,13 +47,13 @@ def read_importance(facts: Facts, layer: int, heads: int) -> dict[str, tuple[flo
     """A value per head, by measure."""
     return {
         name: tuple(np.asarray(values, float).tolist())
-        for name, values in facts.of(f"importance/{layer}").items()
+        for name, values in facts.fact(f"importance/{layer}").items()
         if isinstance(values, list) and len(values) == heads
     }
 
 
 def read_agreement(layers: "tuple[LayerReading, ...]") -> dict[str, Correlation]:
-    """How each estimate of importance ranks all heads of the model, compared with leaving them out one by one."""
+    """Correlate each estimate of importance with leaving heads out one by one, over all heads of the model."""
     measured = [layer.importance for layer in layers if EXACT in layer.importance]
     correlations = {}
     for name in ESTIMATES:
@@ -63,8 +64,17 @@ def read_agreement(layers: "tuple[LayerReading, ...]") -> dict[str, Correlation]
     return correlations
 
 
+def importance_table(layers: "tuple[LayerReading, ...]", measure: str) -> Float[np.ndarray, "layers heads"]:
+    """A measure by layer and head; NaN where there is no such head, or it was not measured."""
+    table = np.full((len(layers), max(layer.heads for layer in layers)), np.nan)
+    for row, layer in zip(table, layers, strict=True):
+        known = layer.importance.get(measure, ())
+        row[: len(known)] = known
+    return table
+
+
 def agreement_words(model: "TrainedModel") -> str:
-    """How well cheap estimates rank the heads."""
+    """Say how well cheap estimates rank the heads; "" where that is not known."""
     parts = [f"{name.replace('_', ' ')} {each} ({each.words})" for name, each in model.agreement.items()]
     return f"rank correlation with leaving heads out one by one: {'; '.join(parts)}" if parts else ""
 
@@ -74,10 +84,7 @@ def importance_map(model: "TrainedModel") -> HeatMap | None:
     name = next((name for name in MEASURES if any(name in layer.importance for layer in model.layers)), None)
     if name is None:
         return None
-    rows = [layer.importance.get(name, ()) for layer in model.layers]
-    values = np.full((len(rows), max(layer.heads for layer in model.layers)), np.nan)
-    for row, known in enumerate(rows):
-        values[row, : len(known)] = known
+    values = importance_table(model.layers, name)
     exact = name == EXACT
     unit = model.scale if exact else np.nanmax(values) if np.isfinite(values).any() else 0.0
     per_cent = 100 * values / unit if unit > 0 else np.zeros_like(values)

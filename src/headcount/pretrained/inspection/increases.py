@@ -73,7 +73,7 @@ def resampled(increases: Float[np.ndarray, "rows examples"]) -> Increases:
 
 @lru_cache(1)
 def _shares(count: int) -> Float[np.ndarray, "resamples examples"]:
-    """How much each held-out example counts in every resample."""
+    """The weight of each held-out example in every resample."""
     drawn = named_generator(0, "held-out examples").integers(count, size=(RESAMPLES, count))
     return np.stack([np.bincount(row, minlength=count) for row in drawn]) / count
 

@@ -1,11 +1,12 @@
 """Inspect a trained model: load it, read the examples, measure every fact that is missing, store each at once."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.console import Console
 
 from ...errors import require, require_count
 from ...report.phases import Phases, phased_progress
@@ -15,13 +16,9 @@ from ..loading.describing import about_data, about_model, short_name, size_of
 from ..loading.digests import digest_of
 from ..plugin import STUDY
 from .configurations import configuration_facts
-from .descent import descent_facts, peer_facts
 from .effort import DEFAULT_EFFORT, level_of, schedule
-from .heads import curve_facts
-from .importance import importance_facts
 from .measuring import Fact, Subject, Values, measure_facts
-from .ranks import rank_facts
-from .redundancy import redundancy_facts
+from .metrics import METRICS
 from .result import Inspection
 from .stored import ASKED, LAST_FACT, TOLERANCE
 
@@ -31,15 +28,6 @@ if TYPE_CHECKING:
     from ..examples.batches import Examples
 
 QUESTION = "which heads and ranks does this trained model need"
-METRICS = (
-    importance_facts,
-    curve_facts,
-    rank_facts,
-    redundancy_facts,
-    descent_facts,
-    peer_facts,
-)
-"""What is measured, in order; configurations, which write models, come last."""
 
 
 def facts_of(subject: Subject) -> list[Fact]:
@@ -61,7 +49,7 @@ def facts_of(subject: Subject) -> list[Fact]:
         Fact(name="data", phase="losses of the original", work=0.0, measure=data),
         Fact(name="statistics", phase="statistics of all layers", work=passes["statistics"], measure=statistics),
     ]
-    return first + [fact for metric in METRICS for fact in metric(subject)]
+    return first + [fact for metric in METRICS for fact in metric.facts(subject)]
 
 
 def measure_into(
@@ -106,15 +94,15 @@ def measure_into(
     )
 
 
-@contextlib.contextmanager
-def _progress(subject: Subject, facts: Sequence[Fact], kept: dict[str, Any], wanted: bool | None) -> Iterator[Phases]:
-    from rich.console import Console
-
+def _progress(
+    subject: Subject, facts: Sequence[Fact], kept: dict[str, Any], wanted: bool | None
+) -> contextlib.AbstractContextManager[Phases]:
+    """A bar of the passes that the missing facts take."""
     missing = 0.0 if LAST_FACT in kept else sum(fact.work for fact in facts if fact.name not in kept)
     tokens = max(1, sum(batch.tokens for batch in subject.examples.held_out))
-    passes = lambda: subject.evaluation.forward_tokens / tokens  # noqa: E731
-    with phased_progress(Console(stderr=True), missing, passes, wanted=wanted) as phases:
-        yield phases
+    return phased_progress(
+        Console(stderr=True), missing, lambda: subject.evaluation.forward_tokens / tokens, wanted=wanted
+    )
 
 
 def prepare(

@@ -1,4 +1,4 @@
-"""What one layer of a trained model uses: heads and rank needed, and what it is short of."""
+"""One layer of a trained model: heads and rank needed, and what it is short of."""
 
 import math
 from collections.abc import Iterator
@@ -91,8 +91,8 @@ class LayerReading:
 
 
 def read_layer(facts: Facts, index: int) -> LayerReading:
-    """All that the facts say of one layer."""
-    heads, stored = facts.heads_of(index), facts.of(f"curve/{index}")
+    """Read one layer from the facts."""
+    heads, stored = facts.number("heads", index), facts.fact(f"curve/{index}")
     curve, ranks = facts.curve(stored, "kept", heads, f"curve/{index}"), read_ranks(facts, index)
     short_of, support, evidence = _short_of(facts, curve, ranks)
     return LayerReading(
@@ -113,7 +113,7 @@ def read_layer(facts: Facts, index: int) -> LayerReading:
 def _short_of(
     facts: Facts, curve: Increases | None, ranks: dict[str, RankReading]
 ) -> tuple[ShortOf | None, float, tuple[str, ...]]:
-    """What a layer has no spare of, the share of resamples that agree, and the numbers.
+    """Judge what a layer has no spare of: the verdict, the share of resamples that agree, and the numbers.
 
     None until heads and both ranks are measured. A step is the largest count below the original's that was tried.
     Ranks are searched for one tolerance: at another the largest rank tried may be far below the full one, and that it
@@ -162,7 +162,7 @@ def signed(value: float) -> str:
 
 
 def needed_words(model: "TrainedModel") -> str:
-    """The fewest and the most heads that a layer needs."""
+    """Say the fewest and the most heads that a layer needs."""
     read = [(layer, layer.needed) for layer in model.layers if layer.needed is not None]
     if not read:
         return ""
@@ -180,7 +180,7 @@ def range_words(counts: Any) -> str:
 
 
 def short_of_words(model: "TrainedModel") -> str:
-    """What which layers are short of."""
+    """Say which layers are short of heads, of rank, of both or of neither."""
     judged: dict[str, list[LayerReading]] = {}
     for layer in model.layers:
         if layer.verdict is not None:
@@ -196,7 +196,7 @@ def short_of_words(model: "TrainedModel") -> str:
 
 
 def layer_grids(model: "TrainedModel") -> Iterator[Grid]:
-    """What every layer needs, and what one step less costs."""
+    """Tables of what every layer needs, and of what one step less costs."""
     read = [layer for layer in model.layers if layer.needed is not None or layer.ranks]
     if not read:
         return

@@ -7,7 +7,7 @@ to the same numbers. Between two facts the evaluation stands on the original.
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +88,7 @@ class Subject:
         if self.file is not None and self.file.exists():
             try:
                 return from_arrays(read_weights(self.file))
-            except (StoreError, KeyError):
+            except StoreError:
                 self.file.unlink()  # damaged: measured again
         statistics = self.evaluation.statistics()
         if self.file is not None:
@@ -100,7 +100,7 @@ class Subject:
 
     @cached_property
     def same_reading(self) -> tuple[np.ndarray, ...] | None:
-        """How far heads of each layer read the same tokens, on a few examples; None where the model does not say."""
+        """Similarity of the attention of heads of each layer on a few examples; None where the model does not say."""
         return self.evaluation.same_reading(ATTENTION_EXAMPLES)
 
     def by_layer(self, kind: str, words: str, measure: Callable[["Subject", int], Any]) -> list[Fact]:
@@ -110,7 +110,7 @@ class Subject:
             Fact(
                 name=f"{kind}/{index}",
                 phase=f"{words}, layer {index + 1} of {len(layers)}",
-                work=self.schedule.passes[kind] / len(layers),
+                work=self.schedule.passes.get(kind, 0.0) / len(layers),
                 measure=lambda _, index=index: measure(self, index),
             )
             for index in layers
@@ -186,16 +186,9 @@ def to_arrays(statistics: tuple[LayerStatistics, ...]) -> Weights:
 
 
 def from_arrays(arrays: Weights) -> tuple[LayerStatistics, ...]:
-    """The statistics that `to_arrays` was given. KeyError where a layer is not whole."""
-    layers = []
-    for index in range(sum(name.endswith(".tokens") for name in arrays)):
-        needed = {each.name for each in fields(LayerStatistics) if each.default is MISSING}
-        found: dict[str, Any] = {
-            each.name: arrays[f"{index}.{each.name}"] if each.name in needed else arrays.get(f"{index}.{each.name}")
-            for each in fields(LayerStatistics)
-        }
-        square, tokens = float(found.pop("target_square")), int(found.pop("tokens"))
-        layers.append(LayerStatistics(target_square=square, tokens=tokens, **found))
-    if not layers:
-        raise KeyError("no layer")
-    return tuple(layers)
+    """The statistics that `to_arrays` was given."""
+    layers: dict[int, dict[str, Any]] = {}
+    for key, value in arrays.items():
+        index, name = key.split(".")
+        layers.setdefault(int(index), {})[name] = value if value.ndim else value.item()
+    return tuple(LayerStatistics(**layers[index]) for index in sorted(layers))

@@ -1,4 +1,4 @@
-"""What an inspection says of a trained model: every metric read from the stored facts. No torch."""
+"""The reading of an inspection: every metric from the stored facts, at a tolerance. No torch."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -9,21 +9,23 @@ from .correlation import Correlation
 from .descent import WholeModel, read_whole
 from .importance import read_agreement
 from .layers import LayerReading, read_layer
+from .metrics import METRICS, missing_facts
 from .prediction import Prediction, read_prediction
 from .recommended import Configuration, read_candidates, read_configurations, read_recommended
 from .redundancy import Pair, same_tokens, shared_keys
-from .stored import Facts, missing_facts
+from .stored import Facts
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """What is known of a trained model. What was not measured is None or empty.
+    """The reading of an inspection. Whatever was not measured is None or empty.
 
     `model` and `data` are the stored facts. `tolerance` is the loss increase allowed, as a share of `scale`; `budget`
     is their product. `missing` is what an inspection that has not ended still lacks, in words. `agreement` has
     Spearman's correlation of every estimate of importance with leaving heads out. `recommended` is the cheapest of the
     `configurations` whose interval is within the tolerance and that a stock class stores small, `candidates` are all
     that one stores small. `effort` is empty where it is not known, `held_out` the number of held-out examples.
+    `metrics` is what metrics without a field of their own say, as JSON, by their kind.
     """
 
     model: Mapping[str, Any]
@@ -44,6 +46,7 @@ class TrainedModel:
     effort: str = ""
     held_out: int = 0
     cost: Mapping[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -80,6 +83,7 @@ class TrainedModel:
             "recommended": None if self.recommended is None else self.recommended.name,
             "prediction": None if self.prediction is None else asdict(self.prediction),
             "cost": dict(self.cost),
+            **self.metrics,
         }
 
 
@@ -125,7 +129,8 @@ def _read(facts: Facts) -> TrainedModel:
         prediction=read_prediction(layers, whole),
         effort=facts.effort,
         held_out=len(facts.base),
-        cost=facts.of("cost"),
+        cost=facts.fact("cost"),
+        metrics={metric.kind: metric.read(facts) for metric in METRICS if metric.read is not None},
     )
 
 

@@ -31,14 +31,19 @@ def inspected_kept(
             len(order) >= remove,
             f"the inspection in {folder} removed {len(order)} heads, fewer than {remove}; leave --inspection out.",
         )
-        gone = {(layer, head) for layer, head in order[:remove]}
-        return [[head for head in range(heads) if (place, head) not in gone] for place, (heads, _) in enumerate(shapes)]
+        return kept_by_descent(facts, [heads for heads, _ in shapes], remove)
     lacking = next((place for place in range(len(shapes)) if f"curve/{place}" not in facts), None)
     require(lacking is None, f"the inspection in {folder} has no order of layer {lacking}; run it to its end.")
     return [
         kept_by_order(facts[f"curve/{place}"]["order"], heads, key_heads, remove // len(shapes))
         for place, (heads, key_heads) in enumerate(shapes)
     ]
+
+
+def kept_by_descent(facts: Mapping[str, Any], heads: Sequence[int], remove: int) -> list[list[int]]:
+    """Heads left in every layer without the first that the descent removed from the whole model."""
+    gone = {(layer, head) for layer, head in facts["descent"]["removed"][:remove]}
+    return [[head for head in range(count) if (layer, head) not in gone] for layer, count in enumerate(heads)]
 
 
 def kept_by_order(order: Sequence[int], heads: int, key_heads: int, remove: int) -> list[int]:

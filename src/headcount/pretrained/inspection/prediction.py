@@ -1,4 +1,4 @@
-"""Whether a layer's heads needed predict what the descent keeps of it."""
+"""Heads needed as a prediction of what the descent keeps of a layer."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...answer.answer_base import Interval
-from ...report.chart import Chart, Level, Series
-from .drawing import NO_VALUE, drawn_at_bottom, increase_label, increase_series, tolerance_level
+from ...report.chart import Chart, Level
+from .drawing import drawn_at_bottom, increase_label, increase_series, needed_series, tolerance_level
 from .increases import Increases
 from .measuring import Fact, Subject
 from .stored import Facts
@@ -59,7 +59,7 @@ def read_ranks(facts: Facts, layer: int) -> dict[str, RankReading]:
     """Rank needed of scores and of values, where it was measured."""
     readings = {}
     for kind in KINDS:
-        stored = facts.of(f"rank/{layer}").get(kind) or {}
+        stored = facts.fact(f"rank/{layer}").get(kind) or {}
         full = max([facts.number("head_dim", layer), *(stored.get("ranks") or ())])
         curve = facts.curve(stored, "ranks", full, f"rank/{layer}")
         if curve is not None:
@@ -74,12 +74,9 @@ def rank_needed_chart(model: "TrainedModel") -> Chart | None:
     for place, kind in enumerate(KINDS):
         readings = [layer.ranks.get(kind) for layer in model.layers]
         most = max([most, *(each.full for each in readings if each is not None)])
-        at, low, high = (
-            tuple(NO_VALUE if each is None else float(getattr(each.needed, edge)) for each in readings)
-            for edge in ("at", "low", "high")
-        )
         if any(readings):
-            series.append(Series(f"rank of {kind}", layers, at, place=place, low=low, high=high))
+            needs = [None if each is None else each.needed for each in readings]
+            series.append(needed_series(f"rank of {kind}", layers, needs, place=place))
     if not series:
         return None
     return Chart(

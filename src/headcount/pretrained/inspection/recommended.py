@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ORIGINAL = "original"
 SMALL = "small"
-"""How a configuration is stored that a stock class keeps in fewer parameters."""
+"""The way of storing in which a stock class has fewer parameters."""
 FEWEST_HELD_OUT = 8
 """Held-out examples without which no configuration is recommended."""
 
@@ -43,7 +43,7 @@ class Configuration:
 
     @property
     def size(self) -> tuple[float, float, float]:
-        """By what the cheapest is chosen: parameters, then cache, then time."""
+        """The order of cheapness: parameters, then cache, then time."""
         sizes = (self.parameters, self.cache_bytes_per_token, self.seconds)
         first, second, third = (float("inf") if size is None else float(size) for size in sizes)
         return first, second, third
@@ -82,7 +82,7 @@ def _configuration(facts: Facts, stored: Mapping[str, Any]) -> Configuration:
 
 
 def read_candidates(facts: Facts, configurations: tuple[Configuration, ...]) -> tuple[Configuration, ...]:
-    """Those that a stock class stores small: fewer parameters or a smaller cache than the original."""
+    """Configurations that a stock class stores with fewer parameters or a smaller cache than the original."""
     parameters = facts.model.get("parameters") or float("inf")
     cache = facts.model.get("cache_bytes_per_token") or float("inf")
     return tuple(
@@ -107,7 +107,7 @@ def read_recommended(facts: Facts, candidates: tuple[Configuration, ...]) -> Con
 
 
 def recommended_words(model: "TrainedModel") -> str:
-    """Which configuration is recommended and what it costs, or why none is."""
+    """Say which configuration is recommended and what it costs, or why none is."""
     if not model.configurations:
         return ""
     best, count = model.recommended, model.held_out

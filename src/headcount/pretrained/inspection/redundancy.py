@@ -61,7 +61,7 @@ def _pairs(facts: Facts, name: str, alike: Callable[[float], bool], order: Calla
     """Pairs of one layer whose value is finite and says that they are alike."""
     found = []
     for layer in facts.layers():
-        stored = facts.of(f"redundancy/{layer}").get(name)
+        stored = facts.fact(f"redundancy/{layer}").get(name)
         if not stored:
             continue
         matrix = np.asarray(stored, float)

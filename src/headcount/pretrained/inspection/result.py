@@ -1,4 +1,4 @@
-"""What was measured of a trained model, and everything one asks of it."""
+"""The result of `hc.inspect`: the facts, their reading, figures, and plans of smaller models."""
 
 import functools
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from ...errors import InputError, require
 from ...report.document import Document
 from ...store import Experiment
-from .importance import MEASURES
+from .importance import MEASURES, importance_table
 from .model import TrainedModel, read_trained_model
 from .stored import TOLERANCE
 
@@ -58,31 +58,26 @@ class Inspection:
 
     @functools.cached_property
     def reading(self) -> TrainedModel:
-        """What the facts say at this tolerance: heads and rank needed, what can go, what is recommended."""
+        """The facts read at this tolerance: heads and rank needed, what can go, what is recommended."""
         return read_trained_model(self.facts, tolerance=self.tolerance)
 
     @property
     def layers(self) -> "tuple[LayerReading, ...]":
-        """What each layer needs."""
+        """The reading of every layer."""
         return self.reading.layers
 
     @property
     def importance(self) -> Float[np.ndarray, "layers heads"]:
-        """How much each head matters: the loss increase without it where that was measured, else an estimate of it.
+        """Importance of every head: the loss increase without it where that was measured, else an estimate of it.
 
         `importance_measure` names which. Layers with fewer heads end in NaN.
         """
-        rows = [self.facts[f"importance/{layer.index}"][self.importance_measure] for layer in self.layers]
-        table = np.full((len(rows), max(map(len, rows))), np.nan)
-        for place, row in enumerate(rows):
-            table[place, : len(row)] = row
-        return table
+        return importance_table(self.layers, self.importance_measure)
 
     @property
     def importance_measure(self) -> str:
-        """Which of the stored measures `importance` is: the first of `MEASURES` that every layer has."""
-        stored = [self.facts[f"importance/{layer.index}"] for layer in self.layers]
-        return next(name for name in MEASURES if all(name in each and each[name] is not None for each in stored))
+        """The name of the measure in `importance`: the first of `MEASURES` that every layer has."""
+        return next(name for name in MEASURES if all(name in layer.importance for layer in self.layers))
 
     @property
     def model(self) -> Any:
@@ -124,11 +119,12 @@ class Inspection:
         )
         from ..storing.changing import group_plan, prune_plan, shrink_plan
         from ..storing.preflight import requested
-        from .configurations import pruned_by_descent, pruned_equally
+        from .configurations import pruned_equally, pruned_to
+        from .order import kept_by_descent
 
         subject, evaluation = self._subject, self._subject.evaluation
         if remove is not None and 0 < remove <= len(self.facts.get("descent", {}).get("removed", ())):
-            return pruned_by_descent(subject, self.facts, remove)
+            return pruned_to(subject, kept_by_descent(self.facts, [each.heads for each in evaluation.original], remove))
         if remove is not None:
             return prune_plan(evaluation, remove=remove, uniform=False)
         shape = requested(evaluation.layers[0], heads=keep, key_heads=key_heads, head_dim=head_dim)
@@ -146,7 +142,7 @@ class Inspection:
 
     @functools.cached_property
     def document(self) -> Document:
-        """What the report shows."""
+        """The page of a report."""
         from .page import trained_model_document
 
         document = trained_model_document(
@@ -191,11 +187,8 @@ class Inspection:
             InputError: If the ending is another.
             HeadcountError: If the file cannot be written.
         """
-        from ...report.files import check_ending
         from ...report.render.figure import draw, save_figure
 
-        if path is not None:
-            check_ending(Path(path))
         figure = draw(self.document.charts[0], self.document.headline)
         if path is not None:
             save_figure(figure, Path(path))

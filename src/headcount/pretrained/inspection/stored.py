@@ -1,4 +1,4 @@
-"""The stored facts of an inspection, by name, and which of them are missing. No torch."""
+"""The stored facts of an inspection, by name. No torch."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -12,19 +12,12 @@ from .increases import Increases, resampled
 TOLERANCE = 0.01
 """Default loss increase that is allowed, as a share of the loss's scale."""
 ASKED = "asked"
-"""What the last run was asked for: tolerance, effort, and the names of all facts it measures."""
+"""The last run's request: tolerance, effort, and the names of all facts it measures."""
 SPENT = "spent"
-"""What the facts so far took: seconds by fact, the most memory, tokens read."""
+"""The cost of the facts so far: seconds by fact, the most memory, tokens read."""
 LAST_FACT = "cost"
 """The same, stored when an inspection has ended."""
 ABOUT_THE_RUN = (ASKED, SPENT, LAST_FACT)
-BY_LAYER = {
-    "importance": "importance of heads",
-    "curve": "heads needed",
-    "rank": "rank needed",
-    "redundancy": "redundancy",
-}
-"""The facts that every layer has, as "curve/3", in words."""
 NO_LOSS = 1e12
 """A loss that is no number counts as this: never within a tolerance."""
 
@@ -34,34 +27,26 @@ class Facts:
 
     def __init__(self, stored: Mapping[str, Any], tolerance: float | None = None):
         self.stored = stored
-        asked = self.of(ASKED)
+        asked = self.fact(ASKED)
         self.tolerance = tolerance = float(asked.get("tolerance", TOLERANCE)) if tolerance is None else tolerance
         self.effort = str(asked.get("effort") or "")
-        self.model, self.data = self.of("model"), self.of("data")
-        self.base = np.asarray(self.of("base").get("losses", ()), float)
+        self.model, self.data = self.fact("model"), self.fact("data")
+        self.base = np.asarray(self.fact("base").get("losses", ()), float)
         scale = float(self.data.get("scale") or 0.0)
         self.scale = scale if np.isfinite(scale) else 0.0
         self.budget = max(0.0, tolerance) * self.scale
 
-    def of(self, fact: str) -> Mapping[str, Any]:
+    def fact(self, name: str) -> Mapping[str, Any]:
         """A fact; empty where it is missing."""
-        return self.stored.get(fact) or {}
+        return self.stored.get(name) or {}
 
     def parts(self, kind: str) -> dict[str, Any]:
         """The facts called "kind/..", by what follows."""
         return {name.split("/", 1)[1]: each for name, each in self.stored.items() if name.startswith(f"{kind}/")}
 
     def layers(self) -> range:
-        """Every layer of the model: as many as it says, or those with a fact."""
-        named = [int(layer) + 1 for kind in BY_LAYER for layer in self.parts(kind)]
-        return range(max([int(self.model.get("layers") or 0), *named]))
-
-    def heads_of(self, layer: int) -> int:
-        """Heads of a layer."""
-        importance, curve = self.of(f"importance/{layer}"), self.of(f"curve/{layer}")
-        if importance.get("magnitude"):
-            return len(importance["magnitude"])
-        return max(curve["kept"]) if curve.get("kept") else self.number("heads", layer)
+        """Every layer of the model."""
+        return range(int(self.model.get("layers") or 0))
 
     def number(self, name: str, layer: int) -> int:
         """A number of the model's, which may differ between layers; 0 where it is not known."""
@@ -99,34 +84,13 @@ def is_complete(facts: Iterable[str]) -> bool:
 
 
 def measured_facts(names: Iterable[str]) -> int:
-    """How many of these facts are measured of the model."""
+    """Count the facts that are measured of the model."""
     return sum(name not in ABOUT_THE_RUN for name in names)
 
 
 def measured_words(stored: Mapping[str, Any]) -> str:
-    """How many facts are measured, and of how many where the inspection says what it was asked for."""
+    """Say how many facts are measured, and of how many where the inspection says what it was asked for."""
     measured, asked = measured_facts(stored), stored.get(ASKED)
     facts = asked.get("facts") if isinstance(asked, dict) else None
     wanted = f" of {len(facts)}" if isinstance(facts, list) and facts else ""
     return f"{measured}{wanted} facts measured"
-
-
-def missing_facts(stored: Mapping[str, Any]) -> tuple[str, ...]:
-    """What an inspection that has not ended still lacks, in words; empty where it has.
-
-    Ranks are missing only where the effort measures them; a folder that does not say what it was asked for counts as
-    one whose effort does, until a later fact is there.
-    """
-    if is_complete(stored):
-        return ()
-    layers = int((stored.get("model") or {}).get("layers") or 0)
-    wanted = (stored.get(ASKED) or {}).get("facts") or ()
-    kinds = {name.split("/")[0] for name in wanted or stored}
-    no_ranks = "rank" not in kinds and (wanted or "redundancy" in kinds)  # redundancy is measured after ranks
-    missing = [name for name in ("model", "data", "base") if name not in stored]
-    for kind, words in BY_LAYER.items():
-        lacking = sum(f"{kind}/{layer}" not in stored for layer in range(layers))
-        if lacking and not (kind == "rank" and no_ranks):
-            missing.append(f"{words} ({lacking} of {layers} layers)")
-    whole = {"descent": "heads removed from the whole model", "configurations": "configurations"}
-    return (*missing, *(words for fact, words in whole.items() if fact not in stored))

@@ -63,7 +63,6 @@ def size_of(loaded: "Loaded", layers: "Sequence[AttentionLayer]") -> ModelSize:
     return ModelSize(
         layers=len(layers),
         heads=sum(layer.heads for layer in layers),
-        features=max(layer.heads * layer.head_dim for layer in layers),
         used_parameters=max(1, sum(block_and_head_parameters(loaded.model))),
     )
 

@@ -1,1 +1,1 @@
-"""What an example costs a model."""
+"""Losses: one number per example."""

@@ -19,12 +19,15 @@ Embed = Callable[[nn.Module, Batch], Float[Tensor, "rows dim"]]
 
 
 class EmbeddingDistance(Loss):
-    """1 - cosine between an embedding and the original's. Its probes are projections on normal directions."""
+    """1 - cosine between an embedding and the original's. Its probes are projections on normal directions.
+
+    Its scale is the mean distance between the original's embeddings of different examples: an answer by chance.
+    """
 
     name = "distance of embeddings (1 - cosine)"
 
     def __init__(self, embed: Embed, seed: int = 0):
-        self.embed, self.seed, self.apart = embed, seed, 1.0
+        self.embed, self.seed = embed, seed
 
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
         for place, batch in enumerate(batches):
@@ -32,8 +35,8 @@ class EmbeddingDistance(Loss):
                 batch.extras["original"] = self.embed(model, batch).cpu()
             directions = named_generator(self.seed, "probes", place).normal(size=batch.extras["original"].shape)
             batch.extras["directions"] = torch.from_numpy(directions).float()
-        self.apart = mean_distance(torch.cat([batch.extras["original"] for batch in batches]).double().numpy())
-        self.scale_words = f"Different examples are {self.apart:.3g} apart in the original, the scale of the loss."
+        self.scale = mean_distance(torch.cat([batch.extras["original"] for batch in batches]).double().numpy())
+        self.scale_words = f"Different examples are {self.scale:.3g} apart in the original, the scale of the loss."
 
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         answer = self.embed(model, batch)
@@ -43,10 +46,6 @@ class EmbeddingDistance(Loss):
     def probes(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         answer = self.embed(model, batch)
         return torch.sum(answer * batch.extras["directions"].to(answer.device), dim=1)
-
-    def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
-        """The mean distance between the original's embeddings of different examples: that of an answer by chance."""
-        return self.apart
 
 
 def mean_distance(embeddings: Float[np.ndarray, "examples dim"]) -> float:
@@ -64,22 +63,23 @@ def mean_distance(embeddings: Float[np.ndarray, "examples dim"]) -> float:
 class SimilarityError(Loss):
     """Squared error of a similarity score, predicted from the cosine by a line fitted once on the original.
 
-    The rows of a batch are all first texts, then all second ones; `extras["scores"]` has one score per pair.
+    The rows of a batch are all first texts, then all second ones; `extras["scores"]` has one score per pair. Its scale
+    is the variance of the scores: the error of the best constant answer.
     """
 
     name = "squared error of the similarity"
 
     def __init__(self, embed: Embed, calibrated: Sequence[Batch]):
         self.embed, self.calibrated = embed, calibrated
-        self.slope, self.shift, self.variance = 1.0, 0.0, 1.0
+        self.slope, self.shift = 1.0, 0.0
 
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
         with torch.no_grad():
             cosines = torch.cat([self._cosines(model, batch).cpu() for batch in self.calibrated]).double().numpy()
         scores = torch.cat([batch.extras["scores"] for batch in self.calibrated]).double().numpy()
         everything = torch.cat([batch.extras["scores"] for batch in batches]).double().numpy()
-        self.variance = float(np.var(everything))
-        require(self.variance > 0, f"all scores are {everything[0]:g}; give pairs of different similarity.")
+        self.scale = float(np.var(everything))
+        require(self.scale > 0, f"all scores are {everything[0]:g}; give pairs of different similarity.")
         design = np.stack([cosines, np.ones_like(cosines)], axis=1)
         (self.slope, self.shift), *_ = np.linalg.lstsq(design, scores, rcond=None)
 
@@ -88,47 +88,36 @@ class SimilarityError(Loss):
         predicted = float(self.slope) * cosines + float(self.shift)
         return (predicted - batch.extras["scores"].to(cosines)) ** 2
 
-    def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
-        """The variance of the scores: the error of the best constant answer."""
-        return self.variance
-
     def _cosines(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         first, second = self.embed(model, batch).reshape(2, batch.examples, -1)
         return torch.sum(first * second, dim=1)
 
 
 class LabelLoss(Loss):
-    """Cross-entropy of the right class, in `extras["labels"]`."""
+    """Cross-entropy of the right class, in `extras["labels"]`; its scale is that of the best constant answer."""
 
     name = "cross-entropy of labels (nats)"
 
-    def __init__(self):
-        self.entropy = 1.0
-
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
         labels = torch.cat([batch.extras["labels"] for batch in batches])
-        shares = np.bincount(labels.numpy()) / len(labels)
-        self.entropy = float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+        self.scale = _entropy(np.bincount(labels.numpy()) / len(labels)) or 1.0
 
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         logits = class_logits(model, batch)
         return functional.cross_entropy(logits, batch.extras["labels"].to(logits.device), reduction="none")
 
-    def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
-        """The entropy of the labels: the loss of the best constant answer."""
-        return self.entropy or 1.0
-
 
 class AnswerDivergence(Loss):
     """Divergence of a model's classes from the original's, KL(original || model).
 
-    Its probes are cross-entropies of classes drawn from the original's answers.
+    Its probes are cross-entropies of classes drawn from the original's answers. Its scale is the entropy of the
+    original's mean answer: the divergence of the best constant answer is at most that.
     """
 
     name = "divergence from the original's answers (nats)"
 
     def __init__(self, logits: Callable[[nn.Module, Batch], Float[Tensor, "examples *places classes"]], seed: int = 0):
-        self.logits, self.seed, self.entropy = logits, seed, 1.0
+        self.logits, self.seed = logits, seed
 
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
         total, count = 0.0, 0
@@ -142,8 +131,7 @@ class AnswerDivergence(Loss):
             batch.extras["drawn"] = torch.from_numpy(drawn)
             total = total + chances.reshape(-1, chances.shape[-1]).sum(0)
             count += math.prod(chances.shape[:-1])
-        mean = np.asarray(total / count)
-        self.entropy = float(-np.sum(mean[mean > 0] * np.log(mean[mean > 0])))
+        self.scale = _entropy(np.asarray(total / count)) or 1.0
 
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         logits = functional.log_softmax(widened(self.logits(model, batch)), -1)
@@ -154,10 +142,6 @@ class AnswerDivergence(Loss):
         logits = functional.log_softmax(widened(self.logits(model, batch)), -1)
         drawn = batch.extras["drawn"].to(logits.device)
         return _per_example(-torch.gather(logits, -1, drawn[..., None])[..., 0])
-
-    def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
-        """The entropy of the original's mean answer: the divergence of the best constant answer is at most that."""
-        return self.entropy or 1.0
 
 
 def class_logits(model: nn.Module, batch: Batch) -> Float[Tensor, "examples classes"]:
@@ -172,6 +156,10 @@ def image_embedding(model: nn.Module, batch: Batch) -> Float[Tensor, "rows dim"]
         return functional.normalize(hidden.flatten(2).mean(2), dim=-1)
     classed = any(name.endswith("cls_token") for name, _ in model.named_parameters())
     return functional.normalize(hidden[:, 0] if classed else hidden.mean(1), dim=-1)
+
+
+def _entropy(shares: Float[np.ndarray, " classes"]) -> float:
+    return float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
 
 
 def _per_example(values: Float[Tensor, "examples *places"]) -> Float[Tensor, " examples"]:

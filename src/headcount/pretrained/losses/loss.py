@@ -33,17 +33,15 @@ class Loss(ABC):
     """
 
     name: str
+    scale: float | None = None
+    """Increases are compared with it; None: with the original's mean loss. Set when the loss is prepared."""
     scale_words: str = ""
-    """What its scale is, where that has to be said; set when the loss is prepared."""
+    """The scale in words, where that has to be said; set when the loss is prepared."""
 
     @property
     def identity(self) -> Any:
-        """What tells this loss from others of its class, beside the batches: a resumed inspection has the same."""
+        """The difference from other losses of its class, apart from the batches; part of an inspection's identity."""
         return None
-
-    def meet(self, model: nn.Module) -> None:
-        """Look at a model once, before its blocks are watched."""
-        return
 
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
         """Ask the original model for what the loss compares with. Called once, before any change."""
@@ -53,12 +51,12 @@ class Loss(ABC):
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]: ...
 
     def probes(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
-        """What gradients are taken of: the loss itself, unless it is flat at the original."""
+        """The function that gradients are taken of: the loss itself, unless it is flat at the original."""
         return self.values(model, batch)
 
     def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
-        """What an increase is compared with: the original's mean loss, unless the loss says otherwise."""
-        return float(np.mean(base_losses))
+        """The number that increases are compared with."""
+        return float(np.mean(base_losses)) if self.scale is None else self.scale
 
 
 class NextTokenLoss(Loss):
@@ -66,8 +64,8 @@ class NextTokenLoss(Loss):
 
     name = "cross-entropy (nats per token)"
 
-    def meet(self, model: nn.Module) -> None:
-        piecewise_head(model)
+    def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
+        piecewise_head(model)  # tried before the blocks are watched
 
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         inputs = batch.inputs_on(device_of(model))

@@ -206,7 +206,7 @@ def _updates(model: nn.Module, what: What, generator: np.random.Generator) -> di
     for layer in attention_layers(model):
         output = layer.output_module(model).get_parameter("weight")
         inner = model.get_submodule(layer.name).modules() if what == "low-rank" else ()
-        weights = [getattr(module, "weight", None) for module in inner]
+        weights: list[Any] = [getattr(module, "weight", None) for module in inner]
         matrices = [each for each in weights if isinstance(each, nn.Parameter) and each.ndim == 2]
         for weight in (*(each for each in matrices if each is not output), output):
             mask = None

@@ -14,13 +14,12 @@ from ...keys import named_key
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval, quadratic_basins, sum_of_maxima
 from ..bounds import Setting, depth_conjecture
-from ..constructions.adversary import largest_error
 from ..constructions.depth import construct_by_content, construct_roles, construct_two_layers, roles
 from ..constructions.enough_heads import Construction, construct
 from ..constructions.parts import RidgeSum, linear
+from .enough_heads import keeps_promise
 
 EPS = 0.1
-STARTS, STEPS = 16, 60
 EPSES = (0.1, 0.03, 0.01, 0.003, 0.001)
 SAME_EXPONENT = 0.05
 SEQUENCES, RIGHT = 4000, 1e-5
@@ -61,15 +60,10 @@ def _basins(intrinsic_dim: int, length: int, *, falling: bool = False) -> _Basin
     return _Basins(tuple(weights[::-1] if falling else weights), length)
 
 
-def _kept(built: Construction, basins: _Basins) -> tuple[str, bool]:
-    """The largest error found of the one promised, and whether the promise is kept."""
-    error, _ = largest_error(built.model, basins.task, starts=STARTS, steps=STEPS)
-    return f"{error:.1e} of {built.promised:.1e}", built.proved and error <= built.promised <= EPS
-
-
 def _broken(build: Build, change: Callable[[Construction], Construction], words: str, basins: _Basins) -> Finding:
     """A changed construction, and that of swapped components: neither keeps the promise."""
-    results = {words: _kept(change(build(basins)), basins), "two swapped": _kept(build(basins.swapped), basins)}
+    broken = {words: change(build(basins)), "two swapped": build(basins.swapped)}
+    results = {name: keeps_promise(built, basins.task, EPS) for name, built in broken.items()}
     parts = "; ".join(f"{name}: {text}" for name, (text, _) in results.items())
     return f"found of promised, {parts}", promise_verdict(any(kept for _, kept in results.values()))
 
@@ -96,7 +90,7 @@ def _two_layers(basins: _Basins) -> Construction:
 
 def _all_kept(cases: Iterable[tuple[str, Build, _Basins]]) -> Finding:
     """The error found of the one promised in every case."""
-    results = [(name, *_kept(build(basins), basins)) for name, build, basins in cases]
+    results = [(name, *keeps_promise(build(basins), basins.task, EPS)) for name, build, basins in cases]
     words = "; ".join(f"{name}: {text}" for name, text, _ in results)
     return words, promise_verdict(all(kept for *_, kept in results))
 
@@ -159,7 +153,7 @@ def depth_against_conjecture() -> Finding:
     for length in (8, 64, 512):
         basins = _basins(3, length)
         built = _roles(1, 2)(basins)
-        text, kept = _kept(built, basins)
+        text, kept = keeps_promise(built, basins.task, EPS)
         holds &= kept
         by_length.append(f"{text} at T = {length}")
         sizes.add(built.parameters)

@@ -7,6 +7,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -20,10 +21,10 @@ from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import head_error, max_net_widths
 from ..constructions.adversary import largest_error
 from ..constructions.density import promised_error, retrieval_of
-from ..constructions.enough_heads import construct, construct_shared
+from ..constructions.enough_heads import Construction, construct, construct_shared
 from ..constructions.registers import GATE
 from ..constructions.relu_nets import AffineMap, ReluNet, compose, max_net
-from ..constructions.wide_head import construct_wide, wide_size
+from ..constructions.wide_head import WideConstruction, WideHead, construct_wide, wide_size
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 OVERLAPPING = [(0.0, 0.5), (0.25, 0.75), (0.5, 1.0)]
@@ -100,7 +101,7 @@ def broken_constructions() -> Finding:
     broken = [(f"{name}, gates zeroed", task, without_gates) for name, task in tasks.items()]
     name, task = next(iter(tasks.items()))
     broken.append((f"{name}, output weights shuffled", task, with_shuffled_outputs))
-    results = [(label, *_construction(task, CONTROL_EPS, broken=change)) for label, task, change in broken]
+    results = [(label, *_construction(task, CONTROL_EPS, change=change)) for label, task, change in broken]
     parts = "; ".join(f"{label}, {text}" for label, text, *_ in results)
     return parts, promise_verdict(any(kept for _, _, kept, _ in results))
 
@@ -138,7 +139,7 @@ def _fitted_task() -> Retrieval:
 
 
 def fitted_without_gates() -> Finding:
-    text, kept, _ = _construction(_fitted_task(), 0.1, proved=False, broken=without_gates)
+    text, kept, _ = _construction(_fitted_task(), 0.1, proved=False, change=without_gates)
     return text, promise_verdict(kept, estimated=True)
 
 
@@ -151,19 +152,26 @@ def fitted_heads() -> Finding:
     )
 
 
-def _construction(
+def keeps_promise(
+    built: Construction | WideConstruction,
     task: Retrieval,
     eps: float,
     *,
+    change: Callable[[Any], Any] = lambda model: model,
     proved: bool = True,
-    broken: Callable[[ClassTokenTransformer], ClassTokenTransformer] | None = None,
-) -> tuple[str, bool, int]:
+    starts: int = 16,
+    steps: int = 60,
+) -> tuple[str, bool]:
+    """The largest error found of the one promised, and whether a construction, changed or not, keeps its promise."""
+    error, _ = largest_error(change(built.model), task, starts=starts, steps=steps)
+    return f"{error:.1e} of {built.promised:.1e}", built.proved == proved and error <= built.promised <= eps
+
+
+def _construction(task: Retrieval, eps: float, *, proved: bool = True, **broken: Any) -> tuple[str, bool, int]:
     """A construction in words, whether no adversary breaks its promise, and its size M."""
     built = construct(task, eps)
-    model = built.model if broken is None else broken(built.model)
-    error, _ = largest_error(model, task, starts=32, steps=100)
-    text = f"eps {eps:g}: {error:.1e} of {built.promised:.1e}, M = {built.parameters}"
-    return text, built.proved == proved and error <= built.promised <= eps, built.parameters
+    text, kept = keeps_promise(built, task, eps, proved=proved, starts=32, steps=100, **broken)
+    return f"eps {eps:g}: {text}, M = {built.parameters}", kept, built.parameters
 
 
 def _random_net(generator: np.random.Generator, sizes: tuple[int, ...]) -> ReluNet:
@@ -207,14 +215,13 @@ def _wide(eps: float, shift: int = 0) -> tuple[str, bool]:
     """One wide head in words, its position codes passed on by `shift` places, and whether its promise is kept."""
     task = max_plus_min(length=8, windows=HALVES)
     built = construct_wide(task, eps)
-    model = built.model
-    if shift:
+
+    def shifted(model: WideHead) -> WideHead:
         moved = np.roll(np.asarray(model.head.position_table), shift, axis=0)
-        model = eqx.tree_at(lambda one: one.head.position_table, model, moved)
-    error, _ = largest_error(model, task, starts=16, steps=60)
-    narrow = construct(task, eps).parameters
-    text = f"eps {eps:g}: {error:.1e} of {built.promised:.1e}, M = {built.parameters:,} (D heads: {narrow})"
-    return text, built.proved and error <= built.promised <= eps
+        return eqx.tree_at(lambda one: one.head.position_table, model, moved)
+
+    text, kept = keeps_promise(built, task, eps, change=shifted)
+    return f"eps {eps:g}: {text}, M = {built.parameters:,} (D heads: {construct(task, eps).parameters})", kept
 
 
 def wide_with_shifted_codes() -> Finding:
@@ -240,10 +247,9 @@ def _largest_shared(
     """The largest errors found of changed constructions that share keys, and what these promise."""
     parts, holds = [], True
     for name, task in tasks.items():
-        built = construct_shared(task, SHARED_EPS)
-        error, _ = largest_error(change(built.model), task, starts=16, steps=60)
-        holds &= built.proved and error <= built.promised <= SHARED_EPS
-        parts.append(f"{name}: {error:.1e} of {built.promised:.1e}")
+        text, kept = keeps_promise(construct_shared(task, SHARED_EPS), task, SHARED_EPS, change=change)
+        holds &= kept
+        parts.append(f"{name}: {text}")
     return f"found of promised: {'; '.join(parts)}", promise_verdict(holds)
 
 

@@ -14,7 +14,7 @@ from ..._precision import in_double
 from ...answer.claim import Finding, promise_verdict
 from ...keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer, folded
-from ...models.norms import LAYER_NORM_FLOOR, layer_norm
+from ...models.layers import LAYER_NORM_FLOOR, layer_norm
 from ...tasks import Retrieval, quadratic_basins
 from ..collisions.certificates import Certificate, certify
 from ..collisions.domain import Domain, domain_of, free_starts

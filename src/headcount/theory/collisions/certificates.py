@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 
 from ..._precision import in_double
 from ...errors import require
-from ...models import ClassTokenTransformer, textbook
+from ...models import ClassTokenTransformer, folded
 from ...tasks import GeneratedTask
 from ..bounds import steep_net_size
 from ..intervals import Box, EnclosureError, add, ball, enclose, point, product, subtract
@@ -134,7 +134,7 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
         if model.spec.final_norm:
             class_token = point(np.asarray(model.class_token, np.float64))
             read = [add(class_token, _applied(mixing, output)) for output in outputs]
-            apart = subtract(*(enclose(lambda c: textbook.readout_input(model, c), box) for box in read))
+            apart = subtract(*(enclose(lambda c: folded.readout_input(model, c), box) for box in read))
         else:
             apart = _applied(mixing, subtract(*outputs))
     else:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from ...errors import require
 from ...keys import named_generator
 from ...tasks import GeneratedTask
+from ..doors import require_positive
 
 MARGIN = 1e-6
 """Distance that searches keep from the faces of a domain, as a share of its width."""
@@ -59,7 +60,7 @@ def domain_of(task: GeneratedTask, radius: float = 3.0) -> Domain:
     )
     if distribution == "cube":
         return CUBE
-    require(0 < radius < np.inf, f"radius must be positive and finite, got {radius!r}.")
+    require_positive(radius=radius)
     return Domain(-radius, radius)
 
 

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 
 from ..._shapes import AnyArray, Tokens
 from ...errors import require
-from ...models import ClassTokenTransformer, folded, textbook
+from ...models import ClassTokenTransformer, folded
 from ...tasks import GeneratedTask
 from .heads import Coordinates, FoldedHeads
 
@@ -75,7 +75,7 @@ class AbstractObservables(eqx.Module):
 
 def seen_by_readout(model: ClassTokenTransformer, tokens: Tokens) -> Float[Array, " total"]:
     """Input of the readout net: the class token after attention, normed where the model has a norm."""
-    return textbook.readout_input(model, folded.class_output(model, tokens))
+    return folded.readout_input(model, folded.class_output(model, tokens))
 
 
 class ClassOutputs(AbstractObservables):

@@ -24,10 +24,11 @@ from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array
 
 from ..._precision import in_double
-from ...errors import InputError, require, require_count
+from ...errors import InputError, require
 from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import GeneratedTask
+from ..doors import require_counts
 from .domain import Domain, Pair, anchored_starts, free_starts, shared_places
 from .heads import coordinates_read, stack_heads
 from .observables import (
@@ -89,8 +90,7 @@ def find_collisions(
     largest gap first. Check `distance`: an ascent may fail to return to the constraint. Raises `InputError` where
     models differ in shape or do not fit the task, anchors leave the domain, or weights are not finite.
     """
-    for name, count in (("starts", starts), ("steps", steps)):
-        require_count(name, count)
+    require_counts(starts=starts, steps=steps)
     require(len(models) > 0, "models must contain at least one model, got none.")
     shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(model)) for model in models}
     require(len(shapes) == 1, f"models searched together must have one shape, got {len(shapes)}.")

@@ -28,6 +28,7 @@ from ...models.attention import ATTENTION_FIELDS
 from ...store import Cell, Experiment, Outcome, Record, Store
 from ...tasks import GeneratedTask
 from .. import Certificate, Collision, Domain, certify, domain_of, find_collisions
+from ..doors import require_counts, require_positive
 from .observables import CentredOutputs
 
 NEAR_ENOUGH = 1e-6
@@ -55,12 +56,9 @@ class SearchOptions:
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("anchors", "starts", "steps"):
-            require_count(name, getattr(self, name))
+        require_counts(anchors=self.anchors, starts=self.starts, steps=self.steps)
         require_count("seed", self.seed, least=0)
-        for name in ("radius", "slope"):
-            value = getattr(self, name)
-            require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+        require_positive(radius=self.radius, slope=self.slope)
         steps = self.steps * self.starts * max(4, self.anchors)
         require(
             steps <= MAX_SEARCH_STEPS,

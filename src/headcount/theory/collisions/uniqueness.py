@@ -19,12 +19,13 @@ from jaxtyping import Array, Float
 
 from ..._precision import in_double
 from ..._shapes import Tokens
-from ...errors import require, require_count
+from ...errors import require
 from ...keys import named_generator
 from ...tasks import Retrieval
 from ..assumptions import AssumptionReport, check_assumptions
 from ..bounds import Bound, unique_dim
 from ..constructions.adversary import sign_ascent
+from ..doors import require_counts, require_positive
 from ..support import Support, support_dim
 
 NEEDED = ("2.1", "2.2", "2.4")
@@ -95,9 +96,8 @@ def compare_representations(
     difference find none above `tolerance`, relative to targets larger than 1, and where no more tokens provably matter
     to one than the other has components.
     """
-    for name, count in (("starts", starts), ("steps", steps)):
-        require_count(name, count)
-    require(0 < tolerance < np.inf, f"tolerance must be positive and finite, got {tolerance!r}.")
+    require_counts(starts=starts, steps=steps)
+    require_positive(tolerance=tolerance)
     for name in ("length", "dim", "distribution"):
         one, other = getattr(first, name), getattr(second, name)
         require(one == other, f"two representations need the same {name}, got {one} ({first.name}) and {other}.")

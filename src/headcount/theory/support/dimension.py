@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float
 
 from ...errors import InputError, require, require_count
 from ...tasks import AbstractTask, GeneratedTask, Retrieval
+from ..doors import require_below_one
 from ..intervals import Box, EnclosureError, ball, enclose
 from .pieces import decided_on
 from .search import Found, answers_of, most_tokens, require_gradient
@@ -204,7 +205,7 @@ def support_dim(
     """
     require_count("starts", starts, least=8)
     require_count("rounds", rounds, least=0)
-    require(0 < relative < 1, what="relative", given=relative, needed="between 0 and 1")
+    require_below_one(relative=relative)
     task = require_gradient(task)
     options = {"starts": starts, "rounds": rounds, "seed": seed, "relative": relative}
     components = len(task.position_sets) if isinstance(task, Retrieval) else None

@@ -91,13 +91,17 @@ def _is_certain(x: Box) -> bool:
     return not _is_float(x) and np.array_equal(x.low, x.high)
 
 
+def _require_decided(decided: Any, name: str, why: str = "two of its values are too close together") -> None:
+    if not np.all(decided):
+        raise EnclosureError(f'"{name}" is not decided: {why}.')
+
+
 def _lowest(x: Box, name: str) -> np.ndarray:
     """The index along the last axis of the entry that is certainly the lowest."""
     index = np.asarray(np.argmin(x.high, axis=-1))
     best = np.take_along_axis(x.high, index[..., None], -1)
     others = np.where(np.arange(x.shape[-1]) == index[..., None], np.inf, x.low)
-    if not np.all(best < others):
-        raise EnclosureError(f'"{name}" is not decided: two of its values are too close together.')
+    _require_decided(best < others, name)
     return index
 
 
@@ -134,8 +138,7 @@ def _larger(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     same = (one.interval.low == one.interval.high) & (one.interval.low == other.interval.low)
     same &= other.interval.low == other.interval.high
     name = equation.primitive.name
-    if not np.all(first | second | same):
-        raise EnclosureError(f'"{name}" is not decided: two of its values are too close together.')
+    _require_decided(first | second | same, name)
     take_first = first if name == "max" else second | same
     interval = Box(*(np.where(take_first, *ends) for ends in zip(_ends(one), _ends(other), strict=True)))
     return [_Traced(interval, jnp.where(take_first, one.value, other.value))]
@@ -151,8 +154,7 @@ def _sorted(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     order = np.argsort(key.low, axis=axis, kind="stable")
     low, high = (np.take_along_axis(end, order, axis) for end in (key.low, key.high))
     before, after = np.split(high, [key.shape[axis] - 1], axis)[0], np.split(low, [1], axis)[1]
-    if not np.all(before < after):
-        raise EnclosureError('"sort" is not decided: two of its values are too close together.')
+    _require_decided(before < after, "sort")
     places = np.take_along_axis(np.arange(key.low.size).reshape(key.shape), order, axis)
     return [_moved(each, places) for each in inputs]
 
@@ -164,8 +166,7 @@ def _top(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     low, high = (np.take_along_axis(end, order, -1) for end in _ends(x))
     largest_after = np.maximum.accumulate(high[..., ::-1], -1)[..., ::-1][..., 1:]
     decided = np.concatenate([low[..., :-1] > largest_after, np.ones((*low.shape[:-1], 1), bool)], -1)
-    if not np.all(decided[..., :count]):
-        raise EnclosureError('"top_k" is not decided: two of its values are too close together.')
+    _require_decided(decided[..., :count], "top_k")
     ids = np.arange(x.interval.low.size).reshape(x.interval.shape)
     return [_picked(x, np.take_along_axis(ids, order, -1)[..., :count]), _traced(order[..., :count].astype(np.int32))]
 
@@ -199,15 +200,14 @@ def _stepped(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
         return [_Traced(x.interval, equation.primitive.bind(x.value, **equation.params))]
     with jax.ensure_compile_time_eval():
         low, high = (np.asarray(equation.primitive.bind(jnp.asarray(end), **equation.params)) for end in _ends(x))
-    if not np.array_equal(low, high):
-        raise EnclosureError(f'"{name}" is not decided: a value may lie on either side of a step.')
+    _require_decided(low == high, name, "a value may lie on either side of a step")
     return [_traced(low)]
 
 
 def _clamped(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     low, x, high = inputs
-    if not np.all((low.interval.high <= x.interval.low) & (x.interval.high <= high.interval.low)):
-        raise EnclosureError('"clamp" is not decided: a value may lie outside its limits.')
+    inside = (low.interval.high <= x.interval.low) & (x.interval.high <= high.interval.low)
+    _require_decided(inside, "clamp", "a value may lie outside its limits")
     return [x]
 
 
