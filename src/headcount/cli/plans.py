@@ -87,6 +87,7 @@ def costs_document(range_of: Costs, folder: Path) -> Document:
     return Document(
         content=lambda: {"out": str(folder), **_where(least), **content},
         blocks=(grid, *map(line, (stored, buckets, COMPILED))),
+        figure=lambda: None,
     )
 
 
@@ -121,6 +122,7 @@ def plan_document(plan: Plan, folder: Path) -> Document:
     return Document(
         content=lambda: {"out": str(folder), **counts, **_expected(plan), **_where(plan)},
         blocks=(grid, *map(line, lines)),
+        figure=lambda: None,
     )
 
 

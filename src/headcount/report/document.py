@@ -182,7 +182,7 @@ class Document:
         only_closing: Only the last line is data; the blocks are messages.
         form: What is printed where no JSON is asked for.
         out: The file that is written instead of stdout.
-        figure: Draws what `--figure` saves; None: the first chart.
+        figure: Draws what `--figure` saves, or nothing yet, as of a plan; None: the first chart.
         source: The results behind it.
         provenance: Where its numbers come from.
     """
@@ -203,7 +203,7 @@ class Document:
     only_closing: bool = False
     form: Literal["terminal", "csv", "json"] = "terminal"
     out: Path | None = None
-    figure: "Callable[[], Chart | HeatMap] | None" = None
+    figure: "Callable[[], Chart | HeatMap | None] | None" = None
     source: DocumentSource | None = None
     provenance: "Provenance | None" = None
 
@@ -248,7 +248,7 @@ class Document:
         return tuple(item for block in self.blocks_of(Notes) for item in block.items)
 
     @property
-    def figure_chart(self) -> "Chart | HeatMap":
+    def figure_chart(self) -> "Chart | HeatMap | None":
         """What `--figure` draws. Raises InputError where there is nothing to draw, or too much."""
         if self.figure is not None:
             return self.figure()
