@@ -29,7 +29,7 @@ class ErrorTable:
 
     `baseline` is the error of the best constant answer and `noise` its standard error over the validation examples (0
     where unknown); both are given in any shape that broadcasts to `errors`. A published table has a `source`, the
-    `statistic` over seeds that was printed ("mean" or "minimum") and the `deviation` printed beside it.
+    `statistic` over seeds that was printed ("mean" or "minimum") and the `deviation` printed next to it.
     `diverged` is the number of models where every one of them diverged, and otherwise 0.
 
     Example:
@@ -199,7 +199,7 @@ class ErrorTable:
         return float(self.errors[tuple(self.axes[axis].index(coordinates[axis]) for axis in self.axes)])
 
     def deviation_at(self, **coordinates: Any) -> float:
-        """The deviation printed beside one cell of a published table; NaN where there is none."""
+        """The deviation printed next to one cell of a published table; NaN where there is none."""
         if self.deviation is None:
             return float("nan")
         return replace(self, errors=self.deviation, deviation=None).at(**coordinates)

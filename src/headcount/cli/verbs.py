@@ -108,8 +108,8 @@ def with_examples(verb: str, text: str) -> str:
     if not examples:
         return text
     widest = max(len(command) for command, _ in examples)
-    beside = widest <= 46
+    fits = widest <= 46
     lines = [
-        f"  {command:<{widest}}  # {what}" if beside else f"  {command}\n      # {what}" for command, what in examples
+        f"  {command:<{widest}}  # {what}" if fits else f"  {command}\n      # {what}" for command, what in examples
     ]
     return "\n\n".join(filter(None, [first, "\b\nExamples:\n" + "\n".join(lines), rest]))

@@ -17,7 +17,7 @@ MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 
 Kind = Literal["measured", "descended", "published", "fit"]
 MIN_DRAWN, MAX_DRAWN = 1e-30, 1e30
-"""Values beyond these are not drawn: no axis shows them beside others."""
+"""Values beyond these are not drawn: no axis shows them next to others."""
 MARGIN = 0.3
 """Share of the distance between two cells' centres that a line over them leaves free at each end."""
 
@@ -83,7 +83,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Drop:
-    """A fall of the error from `high` to `low` at a value on the x axis, and the words written beside it."""
+    """A fall of the error from `high` to `low` at a value on the x axis, and the words written next to it."""
 
     words: str
     at: float

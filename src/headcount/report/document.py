@@ -103,6 +103,7 @@ class NamedFacts:
 
     rows: tuple[tuple[str, str], ...]
     title: str = ""
+    shown: Shown = "always"
 
 
 @dataclass(frozen=True)

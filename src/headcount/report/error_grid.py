@@ -131,7 +131,7 @@ def _length_grid(
     label, labels = f"{table.metric.label}: {words}", ()
     if published is not None:
         label = f"{table.metric.label}, and in parentheses the published {published.statistic} over seeds"
-        caption += f", beside {published.source}: each number there is a {published.statistic} over seeds"
+        caption += f", next to {published.source}: each number there is a {published.statistic} over seeds"
         labels = (Entry("best", BELOW_BEST[published.statistic], LINES, "best"),)
     else:
         caption += ": best of seeds, below it mean \u00b1 deviation"

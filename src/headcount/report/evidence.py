@@ -9,22 +9,24 @@ from .charts import about_rank
 from .heads_map import place_name
 
 
-def evidence_rows(table: ErrorTable, answer: Answer, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What an answer rests on, by name; `effort` is how it was asked for."""
+def evidence_rows(table: ErrorTable | None, answer: Answer, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What an answer rests on, by name; `effort` is how it was asked for. The table is None where others show it."""
     if answer.map:
         rows = [(place_name(each.kv_heads, each.head_dim), each.sentence) for each in answer.map]
         return [("at every place", rows[0][1])] if len({sentence for _, sentence in rows}) == 1 else rows
-    return _rank_evidence(answer) if about_rank(table) else _heads_evidence(table, answer, effort)
+    if table is not None and about_rank(table):
+        return _rank_evidence(answer)
+    return _heads_evidence(table, answer, effort)
 
 
-def _heads_evidence(table: ErrorTable, answer: Answer, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _heads_evidence(table: ErrorTable | None, answer: Answer, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [("drop", f"{_signal(answer.signals.get('drop'))}; {answer.reason}")]
     if len(answer.by_length) > 1:
         rows.append(("slope in length", _signal(answer.signals["slope"])))
         rows.append(("reversal score", _signal(answer.signals["reversal"])))
         alone = [f"T = {t}: {'no drop' if h is None else h}" for t, h in answer.by_length.items()]
         rows.append(("each length alone", ", ".join(alone)))
-    return rows if answer.heads is None else rows + _unknowns(answer, table, effort)
+    return rows if answer.heads is None or table is None else rows + _unknowns(answer, table, effort)
 
 
 def _unknowns(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -26,6 +26,7 @@ from .provenance import Provenance
 from .render.words import settings_line, spoken_time
 from .training import at_longest, curves_chart, fit_chart
 
+EVIDENCE = "Evidence for the answer"
 UNITS = {
     True: "NMSE is the mean squared error over the target's variance: 1 is as good as predicting the mean, 0 is exact",
     False: "Errors are shares of wrong answers",
@@ -62,7 +63,7 @@ def experiment_document(
     except UNREADABLE as error:
         _document(experiment, records, {}, folder, command, table, found)  # raises where they are not at fault
         raise StoreError(
-            f"what {folder or 'the results folder'} holds beside the models of {experiment.name} "
+            f"what {folder or 'the results folder'} holds next to the models of {experiment.name} "
             f"({', '.join(attachments)}) cannot be read: {reason_of(error)}. {RESTORE}"
         ) from error
 
@@ -85,6 +86,9 @@ def study_document(
 ) -> Document:
     """The document of a study. `published` is next to `table`; `metric` is what errors are where there is no table."""
     errors = () if table is None else error_grids(table, answer, published=published)
+    rests_on = []
+    if answer is not None:
+        rests_on = [*evidence_rows(table, answer, {}), *(("note", note) for note in answer.notes)]
 
     def content() -> dict[str, Any]:
         judged = {} if answer is None else answer.as_dict()
@@ -104,6 +108,7 @@ def study_document(
             *pictures,
             *grids,
             Claims(claims),
+            NamedFacts(tuple(rests_on), EVIDENCE, shown="page"),
             Notes(notes, "Notes on the reproduction", shown="page"),
         ),
         source=DocumentSource(task=title, table=table, answer=answer),
@@ -184,7 +189,7 @@ def _document(
             *((heads_needed_grid(found),) if found.map else ()),
             *_charts(experiment, longest, table, found, baselines),
             *filter(None, (heads_read_of(attachments.get("heads")),)),
-            NamedFacts(tuple(facts), "Evidence for the answer"),
+            NamedFacts(tuple(facts), EVIDENCE),
             *((Text.of_sentences(sentences),) if sentences else ()),
             Steps(tuple(steps)),
         ),

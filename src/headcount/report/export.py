@@ -105,7 +105,7 @@ def csv_text(table: list[dict[str, Any]]) -> str:
 
 
 def summary_csv(experiments: Iterable[Experiment], records: Iterable[Record], runs: Mapping[str, Sequence[Run]]) -> str:
-    """A row per place of every experiment: statistics over seeds, as CSV, small enough to keep beside a text.
+    """A row per place of every experiment: statistics over seeds, as CSV, small enough to keep next to a text.
 
     Lines that begin with # say where the numbers come from. `runs` are the commands and times by experiment. The first
     statistics are of the validation error; those of the training error at the end follow where it was measured.

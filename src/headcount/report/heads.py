@@ -1,4 +1,4 @@
-"""What each head of a trained model reads, as it was stored beside an experiment; see `headcount.heads_read`."""
+"""What each head of a trained model reads, as it was stored with an experiment; see `headcount.heads_read`."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""How training went: validation errors along the steps, and training beside validation errors."""
+"""How training went: validation errors along the steps, and training next to validation errors."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -57,7 +57,7 @@ def curves_chart(experiment: Experiment, records: Iterable[Record], table: Error
 
 
 def fit_chart(experiment: Experiment, records: Iterable[Record], table: ErrorTable) -> Chart | None:
-    """Training beside validation error of the best model at every value of the main axis, at the longest length.
+    """Training next to validation error of the best model at every value of the main axis, at the longest length.
 
     None where no training error was stored, or where the values are words.
     """

@@ -208,16 +208,16 @@ def _draw_drop(axes: Axes, drop: Drop, levels: tuple[Level, ...]) -> None:
     share = (drop.at - left) / (right - left)
     low, high = _height(axes, drop.low), _height(axes, drop.high)
     taken = [_height(axes, level.at) for level in levels]
-    beside = share < 0.62
-    places = low + (high - low) * DROP_PLACES if beside else np.array([low])
+    at_right = share < 0.62
+    places = low + (high - low) * DROP_PLACES if at_right else np.array([low])
     free = [min((abs(place - other) for other in taken), default=1.0) for place in places]
     best = max(range(len(places)), key=lambda i: (min(free[i], 0.06), -abs(places[i] - (low + high) / 2)))
     axes.text(
-        share + 0.02 if beside else share - 0.04,
+        share + 0.02 if at_right else share - 0.04,
         places[best],
         literal(drop.words),
         transform=axes.transAxes,
-        ha="left" if beside else "right",
+        ha="left" if at_right else "right",
         va="center_baseline",
         fontsize=FONT["drop"],
         fontweight="bold",
@@ -228,7 +228,7 @@ def _draw_drop(axes: Axes, drop: Drop, levels: tuple[Level, ...]) -> None:
 
 
 def add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Beside the axes and below the title, where it hides nothing; descended and published lines, which repeat the
+    """Next to the axes and below the title, where it hides nothing; descended and published lines, which repeat the
     colours, share an entry each, and so do thin lines of one name."""
     handles, names = axes.get_legend_handles_labels()
     measured = {literal(series.name) for series in chart.series if series.kind == "measured" or series.thin}

@@ -107,10 +107,10 @@ def _facts(rows: Sequence[tuple[str, str]], width: int) -> Iterator[RenderableTy
     names = max((cell_len(name) for name, _ in rows), default=0)
     room = width - names - 4
     longest = max((cell_len(word) for _, words in rows for word in words.split()), default=0)
-    beside = room >= max(MIN_PROSE, longest)
+    at_right = room >= max(MIN_PROSE, longest)
     for name, words in rows:
-        lines = _wrapped(words, room if beside else width - 4)
-        if beside:
+        lines = _wrapped(words, room if at_right else width - 4)
+        if at_right:
             heads = [name, *[""] * (len(lines) - 1)]
             yield from (_line((f" {head:>{names}}  ", "dim"), line) for head, line in zip(heads, lines, strict=True))
         else:
