@@ -23,9 +23,9 @@ from pathlib import Path
 from inputs_case import Case, Input
 from inputs_judge import Verdict, judged
 
-from tests.data import texts
 from tests.helpers import cifar_files
 from tests.helpers.commands import Result, headcount
+from tests.papers.data import texts
 
 GIB = 2**30
 MAX_GB = 0.25

@@ -12,11 +12,11 @@ import numpy as np
 from inputs_case import Case, Input
 from PIL import Image
 
-from tests.data import texts
 from tests.data.hostile import KINDS, UNREAD, variants
 from tests.data.hostile_bytes import TEXT_KINDS, X, Y
 from tests.data.written import ARRAY_KINDS, TABLE_KINDS
 from tests.helpers import cifar_files
+from tests.papers.data import texts
 
 Writer = Callable[[Path], Path]
 UNWRITABLE = frozenset() if importlib.util.find_spec("torch") else frozenset((".pt",))
