@@ -10,7 +10,8 @@ from ..errors import require
 from ..registry import reader_of
 from ..report.document import Document
 from ..report.export import CSV_ALONE, rows, summary_csv
-from ..store import Store
+from ..store import FILE_NAME, Store
+from ..store.database import readable
 from .app import Folder, say
 
 
@@ -41,7 +42,8 @@ def export(
     if summary:
         content = summary_csv(experiments, records, runs)
     elif without_cells and len(without_cells) == len(experiments):
-        content = [row for name, reader in without_cells.items() for row in reader.rows(name, facts[name])]
+        with readable(folder / FILE_NAME):
+            content = [row for name, reader in without_cells.items() for row in reader.rows(name, facts[name])]
     else:
         content = rows(experiments, records, timing=timing)
         for name in without_cells:

@@ -18,14 +18,14 @@ from ...cli.options import On, Workers
 from ...cli.plans import describe_plan
 from ...cli.running import run, settled, training_on
 from ...engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
-from ...errors import InputError, StoreError, require
+from ...errors import InputError, require
 from ...report.document import Document, Entry, Grid, line
 from ...report.progress import bytes_progress, counted_progress
 from ...report.reading import documents_of, what_was_lost
 from ...report.render import write_report
 from ...report.render.words import spoken_time
-from ...store import Outcome, Store
-from ...store.database import RESTORE, UNREADABLE, reason_of
+from ...store import FILE_NAME, Outcome, Store
+from ...store.database import readable
 from ..base import ClosedFormStudy, Scale, Study
 from ..real_data.base import RealDataStudy
 from ..real_data.cifar import PATCHES, CifarStudy
@@ -224,12 +224,8 @@ def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Document:
     except KeyboardInterrupt:
         say(f"Stopped. What is computed is kept in {folder}; run the same command to go on.")
         raise typer.Exit(130) from None
-    try:
+    with readable(folder / FILE_NAME):
         return each.document(pieces, scale)
-    except UNREADABLE as error:
-        raise StoreError(
-            f"{folder} holds pieces of {each.name} that cannot be read: {reason_of(error)}. {RESTORE}"
-        ) from error
 
 
 def _trained(each: Study, scale: Scale, folder: Path, summary: RunSummary) -> Document | None:
