@@ -1,8 +1,8 @@
 """Errors over named axes: measured ones from an experiment's records, and published ones."""
 
+import functools
 import itertools
-import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -107,13 +107,9 @@ class ErrorTable:
             # Relative errors: along an axis such as data_seed the baselines of labels differ.
             filled = np.where(finite, self.relative, np.inf if smallest else -np.inf)
             chosen = np.expand_dims((np.argmin if smallest else np.argmax)(filled, axis=place), place)
-
-            def taken(values: np.ndarray) -> np.ndarray:
-                return np.take_along_axis(values, chosen, axis=place).squeeze(place)
-
-            parts = {"baseline": taken(self.baseline), "noise": taken(self.noise)}
-            errors = np.where(finite.any(axis=place), taken(self.errors), np.nan)
-            return replace(self, axes=others, errors=errors, deviation=None, **parts)
+            table = self._changed(others, lambda values: np.take_along_axis(values, chosen, axis=place).squeeze(place))
+            errors = np.where(finite.any(axis=place), table.errors, np.nan)
+            return replace(table, errors=errors, deviation=None)
         count = np.sum(finite, axis=place)
 
         def mean(values: np.ndarray, otherwise: float) -> np.ndarray:
@@ -139,24 +135,17 @@ class ErrorTable:
                 require(value in values, f"axis {axis} has {', '.join(map(str, values))}, not {value}.")
                 places.append(values.index(value))
             chosen = np.array(places, int) if several else places[0]
-            axes = dict(table.axes)
-            if several:
-                axes[axis] = tuple(values[i] for i in places)
-            else:
+            axes = dict(table.axes) | {axis: tuple(values[i] for i in places)}
+            if not several:
                 del axes[axis]
-            parts = {
-                name: None if array is None else np.asarray(np.take(array, chosen, axis=place))
-                for name, array in table._arrays().items()
-            }
-            table = replace(table, axes=axes, **parts)
+            table = table._changed(axes, functools.partial(np.take, indices=chosen, axis=place))
         return table
 
     def ordered(self, *axes: str) -> "ErrorTable":
         """The same table with these axes first, in this order."""
         order = [*axes, *(axis for axis in self.axes if axis not in axes)]
         places = [self.index(axis) for axis in order]
-        parts = {name: None if array is None else array.transpose(places) for name, array in self._arrays().items()}
-        return replace(self, axes={axis: self.axes[axis] for axis in order}, **parts)
+        return self._changed({axis: self.axes[axis] for axis in order}, lambda values: values.transpose(places))
 
     def merged(self, axis: str, into: str) -> "ErrorTable":
         """The table without an axis: its values are joined to those of another, such as "random 0", "descended 1".
@@ -168,11 +157,7 @@ class ErrorTable:
         table = self.ordered(*(name for name in self.axes if name not in (axis, into)), axis, into)
         pairs = [f"{first} {second}" for first in table.values(axis) for second in table.values(into)]
         axes = {name: values for name, values in table.axes.items() if name not in (axis, into)} | {into: tuple(pairs)}
-        parts = {
-            name: None if array is None else array.reshape(*array.shape[:-2], len(pairs))
-            for name, array in table._arrays().items()
-        }
-        merged = replace(table, axes=axes, **parts)
+        merged = table._changed(axes, lambda values: values.reshape(*values.shape[:-2], len(pairs)))
         there = [bool(np.isfinite(merged.errors[..., place]).any()) for place in range(len(pairs))]
         return merged.select(**{into: [pair for pair, kept in zip(pairs, there, strict=True) if kept] or pairs[:1]})
 
@@ -181,12 +166,15 @@ class ErrorTable:
         table = self
         for axis in axes:
             if not table.has(axis):
-                parts = {name: None if array is None else array[..., None] for name, array in table._arrays().items()}
-                table = replace(table, axes=dict(table.axes) | {axis: (1,)}, **parts)
+                table = table._changed(dict(table.axes) | {axis: (1,)}, lambda values: values[..., None])
         return table.ordered(*axes)
 
-    def _arrays(self) -> dict[str, np.ndarray | None]:
-        return {name: getattr(self, name) for name in ("errors", "baseline", "noise", "deviation")}
+    def _changed(self, axes: Mapping[str, tuple[Any, ...]], change: Callable[[np.ndarray], np.ndarray]) -> "ErrorTable":
+        """Return the table over these axes, with every array changed."""
+        arrays = {name: getattr(self, name) for name in ("errors", "baseline", "noise", "deviation")}
+        return replace(
+            self, axes=axes, **{name: each if each is None else change(each) for name, each in arrays.items()}
+        )
 
     def at(self, **coordinates: Any) -> float:
         """The error of one cell, given by a value per axis; NaN where there is none."""
@@ -226,23 +214,12 @@ class ErrorTable:
 
     def lines(self, axis: str) -> list[tuple[dict[str, Any], dict[Any, float]]]:
         """The errors along an axis, by its value: one line per combination of the other axes, where one is there."""
-        last = self.ordered(*(name for name in self.axes if name != axis))
-        others = [
-            dict(zip(last.axes, place, strict=False)) for place in itertools.product(*list(last.axes.values())[:-1])
-        ]
-        rows = last.errors.reshape(len(others), len(self.values(axis)))
-        lines = [
-            (
-                at,
-                {
-                    value: float(error)
-                    for value, error in zip(self.values(axis), row, strict=True)
-                    if np.isfinite(error)
-                },
-            )
-            for at, row in zip(others, rows, strict=True)
-        ]
-        return [(at, line) for at, line in lines if line]
+        lines: dict[tuple[Any, ...], dict[Any, float]] = {}
+        for at, error in self.ordered(*(name for name in self.axes if name != axis)).cells():
+            value = at.pop(axis)
+            if np.isfinite(error):
+                lines.setdefault(tuple(at.items()), {})[value] = error
+        return [(dict(at), line) for at, line in lines.items()]
 
     def cells(self) -> list[tuple[dict[str, Any], float]]:
         """Every cell's coordinates and error, the last axis changing fastest."""
@@ -302,10 +279,6 @@ def joined(tables: Mapping[str, ErrorTable], axis: str) -> ErrorTable:
     return ErrorTable(axes=axes | {axis: tuple(tables)}, errors=errors, metric=first.metric)
 
 
-def _numbers_first(value: Any) -> tuple[bool, Any]:
-    return isinstance(value, str), value
-
-
 def middle_of(ranked: Float[np.ndarray, "*cells seeds"]) -> Float[np.ndarray, "*cells"]:
     """The median, along the last axis, of values sorted with NaN last; NaN where all are."""
     if not np.isnan(ranked[..., -1]).any():
@@ -326,25 +299,21 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
     own = experiment.own(records)
     require(len(own) > 0, f"there are no records of the experiment {experiment.name}.")
     metric = metric or metric_of(own)
-    placed = [experiment.places[record.cell.key] for record in own]
-    kept = [(i, axis) for i, axis in enumerate(experiment.axes) if axis != BEST_OVER]
-    columns = {axis: list(map(operator.itemgetter(i), placed)) for i, axis in kept}
+    placed = zip(*(experiment.places[record.cell.key] for record in own), strict=True)
+    columns = {axis: column for axis, column in zip(experiment.axes, placed, strict=True) if axis != BEST_OVER}
     values = {axis: set(column) for axis, column in columns.items()}
-    axes = {axis: tuple(value for value in experiment.values(axis) if value in values[axis]) for _, axis in kept}
+    axes = {axis: tuple(value for value in experiment.values(axis) if value in values[axis]) for axis in columns}
     shape = [len(along) for along in axes.values()]
-    errors, baseline, noise = (np.full(shape, np.nan).ravel() for _ in range(3))
-    along = []
-    for axis, column in columns.items():
-        places = {value: place for place, value in enumerate(axes[axis])}
-        along.append(np.fromiter(map(places.__getitem__, column), int, len(own)))
-    at = np.asarray(np.ravel_multi_index(tuple(along), shape)) if along else np.zeros(len(own), int)
+    errors, baseline, noise = (np.full(shape, np.nan) for _ in range(3))
+    order = {axis: {value: place for place, value in enumerate(along)} for axis, along in axes.items()}
+    along = [[order[axis][value] for value in column] for axis, column in columns.items()]
     measured = _metric(own, metric.name)
     done = np.array([record.finished for record in own]) & ~np.isnan(measured)
+    at = tuple(np.array(places, int)[done] for places in along)
     better = np.fmin if metric.less_is_better else np.fmax
-    better.at(errors, at[done], measured[done])
+    better.at(errors, at, measured[done])
     if metric.baseline is None:
-        baseline[at[done]], noise[at[done]] = (_metric(own, name)[done] for name in ("baseline", "baseline_noise"))
-    errors, baseline, noise = (flat.reshape(shape) for flat in (errors, baseline, noise))
+        baseline[at], noise[at] = (_metric(own, name)[done] for name in ("baseline", "baseline_noise"))
     usual = 1.0 if metric.baseline is None else metric.baseline
     return ErrorTable(
         axes=axes,
