@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headcount.answer import answer, error_table
-from headcount.answer.support import ATTACHMENT, support_words
+from headcount.answer.estimates import SUPPORT, support_words
 from headcount.errors import InputError
 from headcount.models import ClassTokenSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
@@ -59,7 +59,7 @@ def test_an_estimate_is_kept_beside_an_experiment_on_data_and_compared(tmp_path)
         store.begin(experiment)
         store.commit([record], {cell.key: model.to_arrays()})
         attach_support(store, experiment, [record], answered, task)
-        stored = store.get(experiment.name, ATTACHMENT)
+        stored = store.get(experiment.name, SUPPORT)
     assert 1 <= stored["estimate"] <= 5
     assert "tokens at once" in support_words(stored, answered)
     agreeing = {"estimate": 4.2, "words": "about 4.2 tokens"}

@@ -128,7 +128,7 @@ class Plugin:
     def task_at(
         self, path: Path, options: dict[str, Any], *, cache: Path | None, planned: bool
     ) -> "AbstractTask | None":
-        """Return the task of the data at a path, with `options` as of `data_options`; None where it is of no kind known here.
+        """Return the task of the data at a path, with `options` as of `data_options`; None for other data.
 
         `planned`: it is to plan with, and what takes long is left out.
         """

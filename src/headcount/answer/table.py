@@ -172,9 +172,8 @@ class ErrorTable:
     def _changed(self, axes: Mapping[str, tuple[Any, ...]], change: Callable[[np.ndarray], np.ndarray]) -> "ErrorTable":
         """Return the table over these axes, with every array changed."""
         arrays = {name: getattr(self, name) for name in ("errors", "baseline", "noise", "deviation")}
-        return replace(
-            self, axes=axes, **{name: each if each is None else change(each) for name, each in arrays.items()}
-        )
+        there = {name: np.asarray(change(array)) for name, array in arrays.items() if array is not None}
+        return replace(self, axes=axes, **there)
 
     def at(self, **coordinates: Any) -> float:
         """The error of one cell, given by a value per axis; NaN where there is none."""

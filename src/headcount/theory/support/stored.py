@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...answer import Answer
-from ...answer.support import ATTACHMENT
+from ...answer.estimates import SUPPORT
 from ...engine.data import PROBE_EXAMPLES
 from ...errors import HeadcountError, InputError, require
 from ...heads_read import best_shown
@@ -117,12 +117,12 @@ def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] |
 
 def task_support_facts(task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterator[TaskFact]:
     """The support dimension of a task as a fact, unless that of this length is stored."""
-    if stored.get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
+    if stored.get(SUPPORT, {}).get("length") == _searched_length(lengths):
         return
     content = task_support(task, lengths)
     if content is not None:
         words = content.get("sentence") or f"support dimension not known ({content['skipped']})"
-        yield TaskFact(ATTACHMENT, content, words)
+        yield TaskFact(SUPPORT, content, words)
 
 
 def _searched_length(lengths: Sequence[int]) -> int:
@@ -145,14 +145,14 @@ def attach_support(
     record = best_shown(experiment, records, answer)
     if record is None or not isinstance(task, ArrayTask) or (stop is not None and stop.is_set()):
         return
-    stored = store.get(experiment.name, ATTACHMENT, {})
+    stored = store.get(experiment.name, SUPPORT, {})
     if stored.get("key") == record.cell.key and "skipped" not in stored:
         return
     try:
         content = _estimated(store, record, task)
     except Exception as error:  # the answer, which is stored by now, must not be lost with its addition
         content = {"skipped": f"{type(error).__name__}: {error}"}
-    store.put(experiment.name, ATTACHMENT, content)
+    store.put(experiment.name, SUPPORT, content)
 
 
 def _estimated(store: Store, record: Record, task: ArrayTask) -> dict[str, Any]:
