@@ -108,7 +108,7 @@ def measure(
     """
     request = task
     if not isinstance(request, Request):
-        request = Request.of(
+        request = Request.from_arguments(
             task,
             y,
             heads=heads,

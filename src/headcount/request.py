@@ -85,7 +85,7 @@ class Request:
     """Changes to the recipe: fields of the training and of the models."""
 
     @classmethod
-    def of(cls, task: Any, y: Any = None, *, find: Callable[..., AbstractTask] = find_task, **arguments: Any):
+    def from_arguments(cls, task: Any, y: Any = None, *, find: Callable[..., AbstractTask] = find_task, **arguments: Any):
         """Return the request of these arguments of `measure`; `find` finds a task by its name."""
         of_task = {name: arguments.pop(name) for name in TASK_OPTIONS if name in arguments}
         own = {name: arguments.pop(name) for name in cls.__dataclass_fields__ if name in arguments}

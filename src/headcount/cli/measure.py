@@ -49,7 +49,7 @@ def measure(
     keep_compiled_programs()
     check_where(on, workers)
     find = planned_task if dry_run else functools.partial(find_task, cache=cache_folder())
-    request = Request.of(task, find=find, **given(options))
+    request = Request.from_arguments(task, find=find, **given(options))
     asked, folder = request.planned, out or default_folder(request)
     if dry_run:
         return _plan(request, folder, on, workers)

@@ -33,7 +33,7 @@ class SearchResults:
         self._eliminate = eliminate
         self._eliminations: dict[str, HeadElimination] = {}
 
-    def add(self, records: Iterable[Record]) -> None:
+    def add_records(self, records: Iterable[Record]) -> None:
         self.records |= {record.cell.key: record for record in records}
 
     def answer(self, draw: int) -> Answer:
@@ -141,7 +141,7 @@ class SearchResults:
         return [
             record
             for record in self._finished()
-            if record.cell.train.data_seed == self.question.draw(draw)
+            if record.cell.train.data_seed == self.question.data_seed(draw)
             and heads in (None, record.cell.model["heads"])
             and length in (None, record.cell.length)
         ]

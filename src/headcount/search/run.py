@@ -110,7 +110,7 @@ def ask(
             attach_task_facts(store, experiment.name, question.task, question.lengths, question.train, largest)
             if ended == "budget":
                 break
-            results.add(records[cell.key] for cell in sweep.cells)
+            results.add_records(records[cell.key] for cell in sweep.cells)
     if experiment is None:
         raise _too_short(minutes)
     if ended == "settled" and not results.at_rest:
@@ -183,7 +183,7 @@ def _elimination(cell: Cell, question: Question, store: Store, examples: Prepare
 
 def _early(glimpse: Glimpse, question: Question, events: Events, began: float) -> dict[str, Any]:
     """Say what one of the largest models looks like part-way, and keep it with the model."""
-    spec, first_draw = glimpse.model.spec, glimpse.cell.train.data_seed == question.draw(0)
+    spec, first_draw = glimpse.model.spec, glimpse.cell.train.data_seed == question.data_seed(0)
     if not (spec.removes_heads and first_draw and spec.heads >= max(MIN_EARLY_HEADS, question.heads[-1])):
         return {}
     if not has_learned(glimpse.error, *glimpse.baseline):
