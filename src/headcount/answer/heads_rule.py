@@ -15,7 +15,6 @@ from .signals import (
     NOTHING_LEARNED,
     ON_A_FLOOR,
     SMALL,
-    SOLVED,
     DropTransition,
     drop_indices,
     drop_transition,
@@ -218,7 +217,7 @@ def chance_missed(
     errors: Float[np.ndarray, "heads lengths attempts"],
     attempts: tuple[int | str, ...],
     index: int,
-    smallest: Float[np.ndarray, "..."] | float = SOLVED,
+    smallest: Float[np.ndarray, "..."] | float,
 ) -> float:
     """Return the chance that the next smaller head count is enough too and every start there missed it.
 

@@ -46,13 +46,8 @@ def prose(
 ) -> tuple[str, ...]:
     """Say the answer in one to four sentences.
 
-    Args:
-        table: What was answered.
-        answer: The answer.
-        baselines: Those of `baselines_of`.
-        examples: How many validation examples there are; None where that is not known.
-        converged: Whether the error that the answer rests on no longer falls at the end of training.
-        overfits: Whether its training error is far below it.
+    `examples` is the number of validation examples, None where it is not known. `converged`: the error that the answer
+    rests on no longer falls at the end of training. `overfits`: the training error is far below it.
     """
     if answer.map:
         return tuple(map(as_sentence, _of_map(answer)))

@@ -41,20 +41,10 @@ def ask(
     stop: threading.Event | None = None,
     executor: Executor | None = None,
 ) -> tuple[RunSummary, Ended]:
-    """Train round after round into the store.
+    """Train round after round into the store; return the sum of all rounds, and why it ended.
 
-    Args:
-        question: What is asked; it collects the cells.
-        store: A results folder, open for writing; what it holds is not trained again.
-        effort: How much is tried.
-        minutes: When they are over, training ends at its next checkpoint and what has finished counts.
-        command: What was typed.
-        events: Hears how it goes.
-        stop: Ends the run when it is set; KeyboardInterrupt is raised, as by `run_sweep`.
-        executor: Where models are trained; threads of this process where None.
-
-    Returns:
-        The sum of all rounds, and why it ended.
+    The question collects the cells; what the store holds is not trained again. When the `minutes` are over, training
+    ends at its next checkpoint and what has finished counts. The other options are those of `run_sweep`.
 
     Raises:
         BudgetError: If the minutes were over before anything was trained.
