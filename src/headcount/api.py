@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .answer.answer import WITHIN_FACT
 from .engine import Executor, RunSummary, Sweep, executor_of, plan_sweep, run_sweep, spec_of
 from .events import Event, Events, heard_by
 from .heads_read import attach_heads_read
@@ -37,6 +38,7 @@ def measure(
     seeds: int | None = None,
     effort: str | None = None,
     minutes: float | None = None,
+    within: float | None = None,
     learning_rates: Sequence[float] | None = None,
     model: Callable[..., AbstractSpec] | None = None,
     train: TrainSpec | None = None,
@@ -71,6 +73,8 @@ def measure(
         seeds: Random starts at every head count, as in the papers, and nothing else.
         effort: "quick", "normal" (where None) or "thorough": how much is tried before the answer counts as settled.
         minutes: After them the answer is from what has finished.
+        within: Where the error falls without a sharp drop, the share of what heads gain over the fewest tried that the
+            fewest heads that are enough may give away; 0.1 where None.
         learning_rates: Peak learning rates; the best one per seed counts.
         model: `model(heads)` gives a spec; the recipe's models where None.
         train: How models are trained; the recipe's training where None.
@@ -119,6 +123,7 @@ def measure(
             seeds=seeds,
             effort=effort,
             minutes=minutes,
+            within=within,
             learning_rates=learning_rates,
             model=model,
             train=train,
@@ -161,7 +166,9 @@ def _measured(
             else:
                 run, ended = _ask(asked, request, store, **how)
                 live.ended = ended
-            stored: dict[str, Any] = {}
+            if request.within is not None:
+                store.put(run.experiment.name, WITHIN_FACT, request.within)
+            stored = dict(store.facts(run.experiment.name))
             measurement = Measurement.of_run(run, store, ended=ended, command=command, facts=stored)
             _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
             stored |= store.facts(measurement.experiment.name)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .answer import Answer, ErrorTable, answer, error_table
+from .answer import Answer, ErrorTable, error_table
+from .answer.answer import answer_of
 from .answer.coverage import Coverage, coverage_of
 from .answer.estimates import SUPPORT, early_record
 from .errors import InputError, StoreError, did_you_mean, require
@@ -91,7 +92,7 @@ class Measurement:
 
     @functools.cached_property
     def _answer(self) -> Answer:
-        return answer(self.table)
+        return answer_of(self.table, self._facts)
 
     def support(self) -> "dict[str, Any] | None":
         """Return how many tokens the target depends on at once, as stored: the support dimension of a task that has a

@@ -73,6 +73,11 @@ class Request:
         choices=tuple(EFFORTS),
     )
     minutes: float | None = option(None, "Answer after this many minutes from what has finished (exit code 4).")
+    within: float | None = option(
+        None,
+        "Where the error falls without a sharp drop: the share of what heads gain that the fewest that are enough may "
+        "give away (default: 0.1).",
+    )
     learning_rates: Sequence[float] | None = option(
         None,
         "Peak learning rates; the best per seed counts (default: 0.01, images and passages 0.001).",
@@ -108,6 +113,8 @@ class Request:
         effort_of(self.effort or DEFAULT_EFFORT)
         good = self.minutes is None or 0 < self.minutes < float("inf")
         require(good, what="minutes", given=self.minutes, needed="positive and finite")
+        share = self.within is None or 0 <= self.within < 1
+        require(share, what="within", given=self.within, needed="a share from 0 to less than 1")
         for name in self.options:
             near = did_you_mean(name, (*(set(self.__dataclass_fields__) - {"options"}), *OPTIONS))
             hint = f'unknown option "{name}".{near} Known: {", ".join(OPTIONS)}.'

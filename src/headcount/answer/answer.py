@@ -1,25 +1,38 @@
 """The answer: how many heads a task needs, or which of heads and rank it is short of, or that nothing can be said."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from .answer_base import Answer, HeadsAt, Interval, Limit
+from .baselines import validation_examples
 from .bootstrap import RESAMPLES
+from .enough import WITHIN, enough_heads
 from .heads_map import answer_by_place, has_heads_map
-from .heads_rule import all_diverged, answer_by_heads
+from .heads_rule import all_diverged, answer_by_heads, usable_draws
 from .rank_rule import answer_by_rank
 from .table import ErrorTable
 
 __all__ = ["Answer", "HeadsAt", "Interval", "Limit", "answer"]
 
+WITHIN_FACT = "within"
+"""The name under which `within` is stored with an experiment that was asked with another than the usual one."""
 ASKED = ("heads", "rank", "length", "seed")
 APART = ("data_seed", "start")
 """Axes along which an answer is not simply the best: other draws of the data, and where training started."""
 
 
-def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> Answer:
+def answer(
+    table: ErrorTable,
+    *,
+    examples: int | None = None,
+    within: float = WITHIN,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Answer:
     """Say how many heads the task of a table needs; where ranks were varied too, which of the two it is short of.
 
     Where some head count has several ranks the answer is about heads and rank; where there are several kv_heads or
@@ -29,6 +42,9 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
 
     Args:
         table: Errors over named axes.
+        examples: Validation examples behind every error. Where they are given, a table without a transition is answered
+            by the fewest heads that are enough.
+        within: The share of what heads gain over the fewest tried that these may give away.
         resamples: How often the training seeds are drawn again for the interval.
         seed: Draws the resamples.
 
@@ -44,10 +60,19 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
     if has_map(table):
         found = answer_by_rank(table.ordered(*ASKED), resamples=resamples, seed=seed)
     else:
-        found = answer_by_heads(table.reduced("rank"), resamples=resamples, seed=seed)
+        table = table.reduced("rank")
+        found = answer_by_heads(table, resamples=resamples, seed=seed)
+        if examples is not None and (draws := usable_draws(table)):
+            found = enough_heads(draws, found, examples=examples, within=within, resamples=resamples, seed=seed)
     if lengthless:
         found = replace(found, by_length={})
     return replace(found, notes=(*notes, *found.notes))
+
+
+def answer_of(table: ErrorTable, facts: Mapping[str, Any]) -> Answer:
+    """Return the answer of an experiment with these stored facts: of how many validation examples its errors are."""
+    examples = validation_examples(facts.get("baselines", ()))
+    return answer(table, examples=examples, within=float(facts.get(WITHIN_FACT, WITHIN)))
 
 
 def asked_table(table: ErrorTable) -> tuple[ErrorTable, tuple[str, ...]]:

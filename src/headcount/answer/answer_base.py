@@ -6,8 +6,9 @@ from typing import Any, Literal
 from ..store.experiment import Value
 
 Limit = Literal["heads", "rank", "both", "neither", "unknown"]
-Kind = Literal["needs", "floor", "none"]
-"""Of an answer: a number of heads is needed; or the fewest do as well as more, above a floor; or there is no answer."""
+Kind = Literal["needs", "floor", "enough", "none"]
+"""Of an answer: a number of heads is needed; or the fewest do as well as more, above a floor; or a number is enough,
+though the error falls without a sharp drop; or there is no answer."""
 SIGNALS = ("drop", "slope", "reversal")
 Unknown = Literal["seeds", "data", "search"]
 """What an interval allows for: other seeds, other draws of the data, and solutions that the search missed."""
@@ -57,7 +58,9 @@ class Answer:
 
     `sentence` is the verdict in one line. `kind` is "needs" where fewer heads (or a lower rank) do worse, or all do
     without an error worth naming; "floor" where the smallest head count tried does as well as more, and none gets below
-    `floor`; "none" where there is no answer. `floor` is the error that stays at every head count, at the worst length;
+    `floor`; "enough" where the error falls with heads and no drop says how many: then `needs` has the fewest whose
+    error is hardly above the best, and `gains` what each larger head count would gain, with the margin of chance;
+    "none" where there is no answer. `floor` is the error that stays at every head count, at the worst length;
     None where errors go to about 0. `needs` has an interval per axis that was asked about, and is empty where
     there is no answer: the smallest value that is enough, and bounds that hold all of `unknowns`: what 90 % of
     bootstrap resamples of the seeds give, what every draw of the data gives, and the next smaller head count where the
@@ -99,6 +102,7 @@ class Answer:
     frontier: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
     unknowns: dict[Unknown, Interval] = field(default_factory=dict)
+    gains: dict[int, tuple[float, float]] = field(default_factory=dict)
     map: tuple[HeadsAt, ...] = ()
 
     @property

@@ -35,6 +35,7 @@ MIN_SLOPE_SEEDS = 3
 """Finished seeds that every head count needs at every length before the slope in length says anything."""
 ONE_SEED = "one seed is not evidence; give at least 2"
 DIVERGED = "diverged; a smaller learning rate, or data scaled to about 1, may help"
+NOT_ON_EVERY_DRAW = "did as well as more on one draw of the data, not on every one"
 MUCH = 0.1
 """An error above this where heads are enough is worth a note."""
 
@@ -61,7 +62,7 @@ def _over_draws(first: Answer, others: list[Answer], tried: tuple[int, ...]) -> 
     notes = first.notes
     on_a_floor = needs.at == tried[0] or first.fold is None or first.fold < ON_A_FLOOR
     if silent and on_a_floor and (first.error or 0.0) > SMALL:
-        return _no_answer(f"{count_of_heads(needs.at)} did as well as more on one draw of the data, not on every one")
+        return _no_answer(f"{count_of_heads(needs.at)} {NOT_ON_EVERY_DRAW}")
     if silent:  # a draw without an answer: the neighbours cannot be ruled out
         low = max([count for count in tried if count < low], default=low)
         high = min([count for count in tried if count > high], default=high)
@@ -78,6 +79,16 @@ def _with_interval(answer: Answer, at: int, unknowns: dict[Unknown, Interval]) -
     needs = Interval(at, low, high)
     sentence = answer.sentence if answer.kind == "floor" else f"needs {count_of_heads(at)} [{low}, {high}]"
     return replace(answer, sentence=sentence, needs={"heads": needs}, unknowns=unknowns)
+
+
+def usable_draws(table: ErrorTable) -> list[ErrorTable]:
+    """Return the errors over heads, length and seed on every draw of the data that has some.
+
+    They are those of head counts with enough finished seeds; every start counts like a seed.
+    """
+    draws = [table.select(data_seed=value).trimmed() for value in table.values("data_seed")] or [table]
+    usable = (_usable(draw.merged("start", "seed").ordered("heads", "length", "seed"))[0] for draw in draws)
+    return [draw for draw in usable if draw is not None]
 
 
 def judged_errors(table: ErrorTable) -> ErrorTable | None:
@@ -151,7 +162,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     if drop.index is None or unstable:
         reason = drop.reason
         if drop.index is not None:
-            reason = "most resamples of the seeds show none; give more seeds"
+            reason = UNSTABLE
             notes = (*notes, f"a drop at {count_of_heads(heads[drop.index])} rests on too few seeds")
         return Answer(sentence=f"no transition found: {reason}", reason=reason, notes=notes, **evidence)
     at = heads[drop.index]

@@ -228,6 +228,8 @@ def _more_heads(of: Situation) -> Iterator[NextStep]:
     judged = of.judged
     if judged is None or of.answer.reason not in MORE_HEADS or differ_by_chance(judged, of.examples):
         return
+    if of.answer.kind == "enough" and of.answer.gains:
+        return
     window, longest = of.setting("model", "window"), max(judged.values("length"))
     if window is not None and window < longest and of.setting("model", "layers", 1) == 1:
         hidden = f"With one layer and a window of {window}, no head sees the other tokens of {longest}"
@@ -243,7 +245,7 @@ def _more_heads(of: Situation) -> Iterator[NextStep]:
 
 def _few_examples(of: Situation) -> Iterator[NextStep]:
     judged = of.judged
-    if judged is None or of.answer.needs or len(judged.values("heads")) < 2:
+    if judged is None or of.answer.kind in ("needs", "floor") or len(judged.values("heads")) < 2:
         return
     if of.examples is None or not differ_by_chance(judged, of.examples):
         return

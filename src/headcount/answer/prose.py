@@ -60,7 +60,7 @@ def prose(
     elif answer.kind == "none":
         sentences = [_no_answer(judged, answer, examples)]
     else:
-        sentences = [_needs(judged, answer) if answer.kind == "needs" else _floor(judged, answer)]
+        sentences = [{"needs": _needs, "floor": _floor, "enough": _enough}[answer.kind](judged, answer)]
     if judged is not None:
         sentences += _without_attention(judged, answer, baselines, examples, converged)
         if answer.kind == "floor" and not of_rank:
@@ -148,6 +148,18 @@ def _floor(judged: ErrorTable, answer: Answer) -> str:
     hardly = "no" if place == 0 else "hardly any"
     words = f"{_with(judged, place)}{_lengths(judged)}, and with {listed(others)} it is {errors}"
     return f"{words}: heads make {hardly} difference"
+
+
+def _enough(judged: ErrorTable, answer: Answer) -> str:
+    """Compare the fewest heads that are enough with the fewest and the best of those tried."""
+    heads = judged.values("heads")
+    place, least = heads.index(answer.heads), int(np.argmin(judged.errors.mean(axis=1)))
+    ends = [] if place == 0 else [_with(judged, 0) + _lengths(judged), f"with {heads[place]} {_errors(judged, place)}"]
+    words = ", ".join(ends or [_with(judged, 0) + _lengths(judged)])
+    if least > place:
+        words = f"{words} and with {heads[least]}, the least of all, {_errors(judged, least)}"
+    shape = "heads make no difference that shows" if answer.limit == "neither" else "it falls without a sharp drop"
+    return f"{words}: {shape}, so this is enough for these models and data, and no statement of what the task needs"
 
 
 def _meaning(judged: ErrorTable, baselines: Sequence[Baseline], overfits: bool) -> str:

@@ -64,6 +64,7 @@ GROWS_WITH_LENGTH = "no head count tried lowers the error, and it grows with len
 FLOOR_THROUGHOUT = "no head count tried is better than the fewest by more than chance"
 ONE_HEAD_COUNT = "only one head count was tried"
 NOT_LEARNED = "no head count learns the task"
+UNSTABLE = "most resamples of the seeds show none; give more seeds"
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,11 @@ def error_words(metric: Metric, errors: Iterable[float]) -> str:
     return " to ".join(dict.fromkeys(words)) + (" %" if shares else "")
 
 
+def difference_words(metric: Metric, difference: float) -> str:
+    """Write a difference of errors: `0.11`; of labels `0.5 points`, which are per cent of the examples."""
+    return f"{decimal(100 * difference)} points" if metric.baseline is None else error_number(difference)
+
+
 def error_name(metric: Metric) -> str:
     """Return what a sentence calls the error."""
     return "the share of wrong answers" if metric.baseline is None else "the error"

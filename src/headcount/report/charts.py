@@ -185,7 +185,7 @@ def _drop(table: ErrorTable, answer: Answer, axis: str) -> Drop | None:
     """How far the error falls at the head count that is needed, from the next smaller one tried, at the longest length;
     None where it does not."""
     heads = answer.heads
-    if axis != "heads" or answer.kind == "floor" or heads is None or heads not in table.values(axis):
+    if axis != "heads" or answer.kind != "needs" or heads is None or heads not in table.values(axis):
         return None
     errors = table.best[:, table.values("length").index(max(table.values("length")))]
     here = table.values(axis).index(heads)

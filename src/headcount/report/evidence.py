@@ -59,7 +59,8 @@ def _resamples(answer: Answer) -> str:
     """The shares of resamples; those that show no transition are in no interval."""
     words = f"{answer.support:.0%} of resamples give {answer.heads}"
     if answer.silent is None:
-        return words if answer.support == 1 else f"{words}, the others another head count or no transition"
+        others = "another head count" + (" or no transition" if answer.kind != "enough" else "")
+        return words if answer.support == 1 else f"{words}, the others {others}"
     others = max(0.0, 1 - answer.support - answer.silent)
     shares = [(answer.silent, "show no transition"), (others, "another head count")]
     return ", ".join([words, *(f"{share:.0%} {what}" for share, what in shares if share > 0.004)])

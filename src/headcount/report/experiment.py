@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..answer import NMSE, Answer, ClaimResult, ErrorTable, Metric, answer, count_of_heads, error_table
+from ..answer.answer import answer_of
 from ..answer.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..answer.coverage import Coverage
 from ..answer.estimates import SUPPORT, early_record, support_words
@@ -56,10 +57,11 @@ def experiment_document(
     """
     records = experiment.own(records)
     table = error_table(experiment, records) if table is None else table
-    found = answer(table) if found is None else found
     try:
+        found = answer_of(table, attachments) if found is None else found
         return _document(experiment, records, attachments, folder, command, table, found)
     except UNREADABLE as error:
+        found = answer(table) if found is None else found
         _document(experiment, records, {}, folder, command, table, found)  # raises where they are not at fault
         raise StoreError(
             f"what {folder or 'the results folder'} holds next to the models of {experiment.name} "
