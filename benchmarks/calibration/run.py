@@ -118,13 +118,14 @@ def _measured(task: KnownTask, folder: Path, protocol: str, options: dict[str, A
     except HeadcountError as error:
         return TaskResult(task=task, protocol=protocol, sentence="the measurement failed", error=str(error))
     seconds = time.perf_counter() - began
+    stated = answer.kind != "enough"  # which says nothing of what the task needs
     return TaskResult(
         task=task,
         protocol=protocol,
         sentence=answer.sentence,
-        heads=answer.heads,
-        low=answer.low,
-        high=answer.high,
+        heads=answer.heads if stated else None,
+        low=answer.low if stated else None,
+        high=answer.high if stated else None,
         early=None if measurement.early is None else int(measurement.early["heads"]),
         early_seconds=None if measurement.early is None else measurement.early["seconds"],
         seconds=None if continued else seconds,

@@ -38,6 +38,8 @@ def support_words(support: Mapping[str, Any] | None, answer: Answer | None) -> s
 def _agreement(value: int, answer: Answer | None, *, estimated: bool) -> str:
     if answer is None or answer.heads is None:
         return "there is no answer to compare it with"
+    if answer.kind == "enough":
+        return "the answer says how many heads are enough for these models, which is no statement about it"
     if answer.heads == value:
         return "the answer agrees"
     if answer.low is not None and answer.high is not None and answer.low <= value <= answer.high:
