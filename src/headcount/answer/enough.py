@@ -4,8 +4,8 @@ A head count is enough if its error is above the best head count's by at most a 
 tried, and by no more than the standard error of that difference. This is a choice for these models and these data.
 Nothing follows from it about the task, and no theorem is about it: those are about `needs`.
 
-A model of more heads can do what one of fewer does, so the error of a head count is the smallest of any that has at
-most as many.
+A model of more heads can do what one of fewer does, so the errors are fitted by a curve that never rises (isotonic
+regression): one lucky model among worse ones of more heads is chance, and does not set the mark for the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy.optimize import isotonic_regression
 
 from .._draws import named_generator
 from .answer_base import Answer, Interval, Unknown
@@ -35,7 +36,7 @@ GRADUAL = (NO_SHARP_DROP, STILL_FALLING, UNSTABLE)
 
 @dataclass(frozen=True)
 class ErrorCurve:
-    """The error of every head count, fewest first: the smallest so far, its standard error, and what more heads gain.
+    """The error of every head count, fewest first, its standard error, and what more heads gain; it never rises.
 
     All are means over lengths; leading axes are resamples.
     """
@@ -46,9 +47,11 @@ class ErrorCurve:
     @classmethod
     def of(cls, errors: Float[np.ndarray, "*resamples heads"], deviation: Float[np.ndarray, " heads"]) -> "ErrorCurve":
         """Return the curve of errors as they were measured, each with the standard error of its own."""
-        smallest = np.minimum.accumulate(errors, axis=-1)
-        places = np.where(errors == smallest, np.arange(errors.shape[-1]), 0)
-        return cls(smallest, deviation[np.maximum.accumulate(places, axis=-1)])
+        # Where all starts got stuck, training found less than fewer heads do: what is above chance is left out.
+        rows = np.minimum(errors, np.minimum.accumulate(errors, axis=-1) + CHANCE * deviation)
+        rows = rows.reshape(-1, errors.shape[-1])
+        fitted = [isotonic_regression(row, weights=1 / deviation**2, increasing=False).x for row in rows]
+        return cls(np.reshape(fitted, errors.shape), np.broadcast_to(deviation, errors.shape))
 
     @property
     def gains(self) -> Float[np.ndarray, "*resamples heads"]:
@@ -127,9 +130,8 @@ def enough_heads(
 def _curves(table: ErrorTable, examples: int, resamples: int, seed: int) -> tuple[ErrorCurve, ErrorCurve]:
     """Return the curve of one draw of the data, and those of resampled seeds and validation examples."""
     best, drawn = table.reduced("seed"), bootstrap(table.errors, resamples, seed).best.mean(axis=2)
-    sampling = sampling_errors(best, examples)
-    deviation = np.hypot(sampling, drawn.std(axis=0))
-    noise = sampling * named_generator(seed, "resampled validation examples").normal(size=drawn.shape)
+    deviation = sampling_errors(best, examples)
+    noise = deviation * named_generator(seed, "resampled validation examples").normal(size=drawn.shape)
     return ErrorCurve.of(best.errors.mean(axis=1), deviation), ErrorCurve.of(drawn + noise, deviation)
 
 
