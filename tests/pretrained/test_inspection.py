@@ -15,11 +15,11 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.pretrained.inspection.effort import LEVELS, ModelSize, schedule
+from headcount.pretrained.inspection.facts import LAST_FACT, SPENT
 from headcount.pretrained.inspection.inspecting import facts_of
 from headcount.pretrained.inspection.measuring import Fact, Subject, from_arrays, measure_facts, to_arrays
 from headcount.pretrained.inspection.model import read_trained_model
-from headcount.pretrained.inspection.stored import LAST_FACT, SPENT
-from headcount.pretrained.loading.digests import digest_of
+from headcount.pretrained.loading.describing import digest_of
 from headcount.store import Experiment, Store
 
 from ..helpers.fake_evaluation import FakeEvaluation, FakeLoss

@@ -2,8 +2,8 @@
 
 import pytest
 
+from headcount.pretrained.inspection.facts import LAST_FACT
 from headcount.pretrained.inspection.order import chosen_inspection, inspected_kept, inspections_of
-from headcount.pretrained.inspection.stored import LAST_FACT
 from headcount.store import Experiment, Store
 from tests.helpers.refusals import refused
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headcount.answer.bootstrap import COVERAGE
 from headcount.errors import InputError
+from headcount.pretrained.inspection.facts import Facts
 from headcount.pretrained.inspection.recommended import read_configurations
-from headcount.pretrained.inspection.stored import Facts
 from headcount.pretrained.layers.architectures import FAMILIES
 from headcount.pretrained.layers.weights import HeadWeights
 from headcount.pretrained.storing.changing import loss_facts

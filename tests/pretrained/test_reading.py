@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from headcount.errors import StoreError
 from headcount.pretrained.inspection.correlation import correlation
-from headcount.pretrained.inspection.metrics import missing_facts
-from headcount.pretrained.inspection.model import read_trained_model
+from headcount.pretrained.inspection.facts import Facts
+from headcount.pretrained.inspection.model import missing_facts, read_trained_model
 from headcount.pretrained.inspection.page import headline, incomplete, sentences
-from headcount.pretrained.inspection.stored import Facts
 
 from ..helpers.fabricated_inspection import COMMAND, facts, killed_after
 

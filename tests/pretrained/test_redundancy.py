@@ -6,7 +6,7 @@ import pytest
 from headcount.keys import named_generator
 from headcount.pretrained.layers.weights import Rotary
 from headcount.pretrained.sharing.moments import LayerMoments
-from headcount.pretrained.sharing.redundancy import (
+from headcount.pretrained.sharing.shared import (
     lost_with_keys_of_others,
     lost_with_values_of_others,
     same_reading,

@@ -13,7 +13,7 @@ from ...report.document import Document
 from ...report.render.words import spoken_time
 from ...store import Store
 from ..inspection.effort import DEFAULT_EFFORT, LEVELS
-from ..inspection.stored import TOLERANCE, measured_facts
+from ..inspection.facts import TOLERANCE, measured_facts
 
 if TYPE_CHECKING:
     from ..inspection.measuring import Subject

@@ -17,9 +17,8 @@ from ...report.document import Document, Grid, line
 from ...report.progress import worded_progress
 from ..storing.card import table_rows
 from ..storing.changing import measured_losses
-from ..storing.places import free_place
 from ..storing.preflight import LayerShape, Preflight, preflight, require_possible
-from ..storing.request import Source, What
+from ..storing.request import Source, What, free_place
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation

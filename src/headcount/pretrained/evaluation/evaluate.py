@@ -13,9 +13,10 @@ from jaxtyping import Float
 from ...errors import InputError, require
 from ..examples.batches import Batch, Examples, Part, Tick
 from ..layers.find import AttentionLayer, Rewritten, rewritten
-from ..layers.weights import HeadWeights
+from ..layers.weights import HeadWeights, LayerStatistics
 from ..losses.loss import fixed_draws
-from .layer_statistics import LayerStatistics
+from ..sharing.shared import same_reading
+from .maps import attention_maps
 from .prefix import BlockOutputs
 from .statistics import Originals, all_statistics, one_layers_statistics
 
@@ -30,15 +31,8 @@ class Evaluation:
     """A trained model on its examples, whose layers can be changed for the length of one call.
 
     Changes are whole layers' head weights, by layer index, in place of the original's. They are written into the model,
-    measured and put back, also after an error. Blocks before the first changed one are not run again.
-
-    Args:
-        loaded: The model. It is never left changed.
-        layers: Its attention layers.
-        examples: What it is judged on.
-        tick: Called with progress.
-        cache_bytes: Most memory for outputs of blocks.
-        original: The layers' head weights, where they were read before.
+    measured and put back, also after an error. Blocks before the first changed one are not run again; their outputs
+    take at most `cache_bytes`. `original` are the layers' head weights, where they were read before.
 
     Example:
         >>> evaluation = Evaluation(loaded, attention_layers(loaded.model), examples)  # doctest: +SKIP
@@ -79,17 +73,10 @@ class Evaluation:
     def losses(
         self, changes: Mapping[int, HeadWeights] = {}, *, part: Part = "held_out"
     ) -> Float[np.ndarray, " examples"]:
-        """The loss of each example with these layers changed, on top of what is settled.
+        """The loss of each example with these layers changed, on top of what is settled; always in the same order.
 
-        Args:
-            changes: Head weights in the original's shapes, by layer index.
-            part: Which examples; of the calibration part, those that `Examples.scored` names.
-
-        Returns:
-            One number per example, in float64, always in the same order.
-
-        Raises:
-            InputError: A loss that is not finite on the original.
+        Of the calibration part, those that `Examples.scored` names. Raises InputError for a loss that is not finite on
+        the original.
         """
         changes = {
             index: weights
@@ -146,13 +133,16 @@ class Evaluation:
         return Evaluation(self.loaded, self.layers, examples, cache_bytes=CACHE_BYTES / 2, original=self.original)
 
     def same_reading(self, examples: int) -> tuple[Float[np.ndarray, "heads heads"], ...] | None:
-        """Similarity of the attention of heads of each layer on the first calibration examples.
+        """Similarity of the attention of heads of each layer, over the queries of the first calibration examples.
 
         None where the model does not hand out its attention.
         """
-        from .maps import heads_reading_alike
-
-        return heads_reading_alike(self, examples)
+        sums, queries = [np.zeros((layer.heads, layer.heads)) for layer in self.layers], 0
+        for maps in attention_maps(self.model, len(self.layers), self.examples.calibration, examples):
+            for total, weights in zip(sums, maps, strict=True):
+                total += weights.shape[1] * same_reading(weights)
+            queries += maps[-1].shape[1]
+        return tuple(total / queries for total in sums) if queries else None
 
     @contextmanager
     def changed(self, changes: Mapping[int, HeadWeights] = {}) -> Iterator[None]:

@@ -38,13 +38,7 @@ class BlockOutputs:
 
     @contextmanager
     def run(self, batch: int, share: float, changed: int) -> Iterator[None]:
-        """One batch goes through the model within; the first block that is not as recorded is `changed`.
-
-        Args:
-            batch: Which batch.
-            share: The batch's share of all.
-            changed: Number of the block; the number of blocks where none has changed.
-        """
+        """One batch, a `share` of all, goes through the model within; blocks from `changed` on are not as recorded."""
         if not self.usable:
             self.ran += len(self.blocks)
             yield

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from ..examples.batches import Batch
 from ..layers.find import AttentionLayer
+from ..layers.weights import LayerStatistics
 from ..losses.loss import device_of, fixed_draws
-from .layer_statistics import LayerStatistics
 
 if TYPE_CHECKING:
     from .evaluate import Evaluation
@@ -34,7 +34,6 @@ class Sums:
 
     def __init__(self):
         self.moments = self.cross = self.inputs = self.fisher = torch.zeros(())
-        self.target_square = 0.0
         self.tokens = 0
         self.gradients: list[np.ndarray] = []
 
@@ -49,15 +48,9 @@ class Sums:
         features = _with_one(features)
         moments = features.T @ features
         self.moments = self.moments + moments
-        if target is None:
-            # The target is the original output projection of these very features.
-            cross = output @ moments[:-1]
-            square = torch.sum(cross[:, :-1] * output)
-        else:
-            wanted = target.double() @ output.T
-            cross, square = wanted.T @ features, torch.sum(wanted**2)
+        # Without a target, it is the original output projection of these very features.
+        cross = output @ moments[:-1] if target is None else (target.double() @ output.T).T @ features
         self.cross = self.cross + cross
-        self.target_square += float(square)
         inputs = _with_one(inputs)
         self.inputs = self.inputs + inputs.T @ inputs
         self.tokens += len(features)
@@ -77,7 +70,6 @@ class Sums:
         return LayerStatistics(
             moments=_array(self.moments) / count,
             cross=_array(self.cross) / count,
-            target_square=self.target_square / count,
             inputs=_array(self.inputs) / count,
             tokens=self.tokens,
             gradients=gradients,
@@ -108,13 +100,11 @@ def taking(
     with ExitStack() as stack:
         for layer, seen in zip(layers, taken, strict=True):
             into, out = layer.input_module(model), layer.output_module(model)
-            last = stop and layer is layers[-1]
-            stack.callback(into.register_forward_pre_hook(partial(_take_inputs, seen)).remove)
-            stack.callback(
-                out.register_forward_pre_hook(partial(_take_features, seen, layer.heads, gated, last)).remove
-            )
+            take_features = partial(_take_features, seen, layer.heads, gated, stop and layer is layers[-1])
+            stack.enter_context(into.register_forward_pre_hook(partial(_take_inputs, seen)))
+            stack.enter_context(out.register_forward_pre_hook(take_features))
             if gated:
-                stack.callback(out.register_forward_hook(partial(_take_output, seen)).remove)
+                stack.enter_context(out.register_forward_hook(partial(_take_output, seen)))
         with suppress(Enough):
             yield taken
 
@@ -249,11 +239,8 @@ def _mask_of_call(model: nn.Module) -> Iterator[list[Tensor]]:
         if isinstance(mask, Tensor) and mask.ndim == 2:
             masks.append(mask)
 
-    handle = model.register_forward_pre_hook(hook, with_kwargs=True)
-    try:
+    with model.register_forward_pre_hook(hook, with_kwargs=True):
         yield masks
-    finally:
-        handle.remove()
 
 
 @contextmanager
@@ -266,11 +253,8 @@ def counting_tokens(model: nn.Module, layer: AttentionLayer) -> Iterator[list[in
             rows = arguments[0].shape[:-1]
             counts.append(int(masks[-1].sum()) if masks and masks[-1].shape == rows else rows.numel())
 
-        handle = layer.input_module(model).register_forward_pre_hook(hook)
-        try:
+        with layer.input_module(model).register_forward_pre_hook(hook):
             yield counts
-        finally:
-            handle.remove()
 
 
 def _counted(batch: Batch, masks: list[Tensor]) -> Bool[Tensor, "rows tokens"] | None:

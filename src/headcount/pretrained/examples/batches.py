@@ -23,13 +23,10 @@ Tick = Callable[[int, int, str], None]
 class Batch:
     """Some examples that go through the model together.
 
-    Attributes:
-        inputs: Keyword arguments of the model. Empty where a user's own loss calls the model.
-        examples: How many examples; the rows of the inputs may be a multiple (two texts per pair).
-        counted: Which tokens are real ones, not padding; None where all are.
-        per_example: Tokens of an example, where `counted` is None.
-        extras: Further input of the loss: labels, scores, the original's output.
-        given: The batch of a user's own loss, as it was given.
+    `inputs` are keyword arguments of the model; empty where a user's own loss calls it, whose batch is `given`. Their
+    rows may be a multiple of the `examples` (two texts per pair). `counted` says which tokens are not padding; where it
+    is None all count, `per_example` each. `extras` are further input of the loss: labels, scores, or
+    the original's output.
     """
 
     inputs: dict[str, Tensor]
@@ -60,17 +57,11 @@ def sliced(items: Any, most: int, fewest: int = 1) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """The examples that a trained model is judged on.
+    """The examples that a trained model is judged on: statistics and refits see `calibration`, losses are reported on
+    `held_out`; no example is in both.
 
-    Attributes:
-        kind: What was given.
-        words: What was read, with counts.
-        cannot: What these data cannot say; empty where there is nothing to add.
-        loss: One number per example, the smaller the better.
-        calibration: What statistics and refits see.
-        held_out: What losses are reported on; no example is in both.
-        scored: How many batches of `calibration` a search looks at when it compares changes: about as many tokens as
-            are held out, where statistics need more.
+    `words` say what was read, with counts, `cannot` what these data cannot say. A search compares changes on the first
+    `scored` batches of `calibration`: about as many tokens as are held out, where statistics need more.
     """
 
     kind: Kind

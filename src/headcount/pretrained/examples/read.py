@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from ...errors import InputError, require, require_count
-from ..loading.model_task import Task, reads_images, task_of
+from ..loading.describing import Task, reads_images, task_of
 from ..losses.distances import (
     AnswerDivergence,
     EmbeddingDistance,
@@ -25,9 +25,10 @@ from ..losses.distances import (
     SimilarityError,
     class_logits,
     image_embedding,
+    read_pooling,
+    text_embedding,
 )
 from ..losses.loss import Loss, MaskedTokenLoss, NextTokenLoss, masked_logits
-from ..losses.pooling import read_pooling, text_embedding
 from .batches import Batch, Examples, Kind, Parts
 from .images import image_batches, image_files, random_images
 from .own_loss import OwnLoss, own_batches, read_own_loss
@@ -62,24 +63,15 @@ def read_examples(
 
     Args:
         loaded: The model with its tokenizer or processor.
-        data: A .txt or .jsonl file of texts, a .tsv, .csv or .jsonl file of pairs with scores, a folder of images
-            (class folders or flat), "mine.py:loss"; in Python also a list of texts, of (text, text, score), of images,
-            or (batches, loss). None: sequences that a decoder writes itself, random tokens, or random smooth images.
+        data: As `hc.inspect` takes them.
         length: Most tokens per example. Default: 256 for decoders and 64 for encoders, less for a large model.
         limit: Examples in both parts together (own losses: batches), where there are as many; a third is held out.
-            Default: as many as have `tokens`.
-        tokens: Held-out tokens wanted, where the data have as many; at least twice as many calibrate. Default: by the
-            arithmetic of `sizes`, from the number of parameters.
+        tokens: Held-out tokens wanted without a limit; at least twice as many calibrate. Default: by the arithmetic of
+            `sizes`, from the number of parameters.
         seed: Of the split and every other draw.
 
-    Raises:
-        InputError: Data that cannot be read, that are of the wrong kind for the model or too few, a model without
-            tokenizer, or a loss that is not finite.
-
-    Example:
-        >>> examples = read_examples(load_model("smollm2-135m"), "wiki.txt")  # doctest: +SKIP
-        >>> examples.words  # doctest: +SKIP
-        '4089 texts of wiki.txt: 8 sequences of 48 tokens held out, 72 to calibrate on.'
+    Raises InputError for data that cannot be read, are of the wrong kind for the model or too few, for a model without
+    tokenizer, and for a loss that is not finite.
     """
     for name, count in (("length", length), ("limit", limit), ("tokens", tokens)):
         if count is not None:

@@ -130,12 +130,7 @@ def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> 
 
 
 def padded(tokenizer: Any, rows: Sequence[Sequence[int]]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-    """Token rows as inputs of a model, padded on the right, and which tokens are real.
-
-    Args:
-        tokenizer: Names the padding token; None pads with 0.
-        rows: Tokens per text.
-    """
+    """Token rows as inputs of a model, padded on the right with the tokenizer's token (else 0), and which are real."""
     filler = getattr(tokenizer, "pad_token_id", None) or 0
     longest = max(map(len, rows))
     tokens = np.full((len(rows), longest), filler, np.int64)

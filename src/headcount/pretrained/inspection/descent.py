@@ -13,10 +13,9 @@ from ...answer.words import as_sentence
 from ...report.chart import Chart, Span
 from .drawing import drawn_at_bottom, increase_label, increase_series, round_ticks, tolerance_level
 from .effort import PEERS
-from .increases import Increases
+from .facts import Facts, Increases
 from .layers import LayerReading, signed
 from .measuring import Fact, Subject, Values
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel

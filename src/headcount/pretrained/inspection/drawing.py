@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from ...answer.answer_base import Interval
 from ...answer.words import decimal
 from ...report.chart import Level, Series
-from .increases import Increases
-from .stored import NO_LOSS
+from .facts import NO_LOSS, Increases
 
 if TYPE_CHECKING:
     from .model import TrainedModel

@@ -27,16 +27,11 @@ BISECTED = 4
 class InspectionEffort:
     """The numbers of an effort.
 
-    Args:
-        max_tokens: Held-out tokens, at most.
-        operations: Multiplications and additions of the whole inspection. Where it would need more, the descent ends
-            at `least_removed`; where that is not enough, the loss without each head is not measured.
-        leave_one_out: Whether each head's removal is measured where it is affordable.
-        rank_points: How many ranks are tried per layer, for scores and for values; none: ranks are not lowered.
-        removed: Share of all heads that the descent over the whole model removes.
-        least_removed: The same for a model that is large for the effort.
-        ratio: Of one number of heads removed to the next at which losses of the whole model are measured, about.
-        peer_shares: Shares of heads removed at which other orders of removal are measured, about; none: they are not.
+    `max_tokens` bounds the held-out tokens, `operations` the multiplications and additions of the whole inspection.
+    Where it would need more, the descent removes the share `least_removed` of all heads in place of `removed`; where
+    that is not enough, heads are not left out one by one. `rank_points` ranks are tried per layer, for scores and for
+    values. Losses of the whole model are measured at numbers of heads removed that grow by about `ratio`, other orders
+    of removal at about the shares `peer_shares`.
     """
 
     max_tokens: int
@@ -67,13 +62,8 @@ DEFAULT_EFFORT = "normal"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSize:
-    """The sizes that the cost of an inspection depends on.
-
-    Args:
-        layers: Attention layers.
-        heads: Heads of all layers together.
-        used_parameters: Parameters that every token is multiplied by: all but the tables that are only looked up.
-    """
+    """The sizes that the cost of an inspection depends on: attention layers, heads of all of them together, and
+    parameters that every token is multiplied by (all but the tables that are only looked up)."""
 
     layers: int
     heads: int
@@ -89,14 +79,8 @@ class ModelSize:
 class Schedule:
     """The measurements of an inspection, and on how many tokens.
 
-    Args:
-        effort: The numbers of the effort.
-        size: The model's size.
-        leave_one_out: Whether each head's removal is measured.
-        removed_share: Share of all heads that the descent removes.
-        held_out: Held-out tokens.
-        scored: Calibration tokens that a search compares changes on.
-        calibration: All calibration tokens.
+    `removed_share` of all heads are removed by the descent. A search compares changes on `scored` of the `calibration`
+    tokens.
     """
 
     effort: InspectionEffort

@@ -21,7 +21,7 @@ from ...answer.signals import (
 from ...answer.words import listed
 from ...report.chart import Chart, Level, Series
 from .drawing import drawn_at_bottom, increase_label, increase_series, needed_series, tolerance_level
-from .increases import Increases
+from .facts import Increases
 from .measuring import Fact, Subject
 from .redundancy import MAX_LISTED
 

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from ...answer.words import decimal
 from ...report.chart import HeatMap
 from .correlation import Correlation, correlation
+from .facts import Facts
 from .measuring import Fact, Subject
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .layers import LayerReading

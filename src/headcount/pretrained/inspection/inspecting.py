@@ -11,16 +11,14 @@ from rich.console import Console
 from ...errors import require, require_count
 from ...report.phases import Phases, phased_progress
 from ...store import Experiment, Store
-from ..extra import need
-from ..loading.describing import about_data, about_model, short_name, size_of
-from ..loading.digests import digest_of
-from ..plugin import STUDY
+from ..loading.describing import about_data, about_model, digest_of, short_name, size_of
+from ..plugin import STUDY, need
 from .configurations import configuration_facts
 from .effort import DEFAULT_EFFORT, level_of, schedule
+from .facts import ASKED, LAST_FACT, TOLERANCE
 from .measuring import Fact, Subject, Values, measure_facts
-from .metrics import METRICS
+from .model import METRICS
 from .result import Inspection
-from .stored import ASKED, LAST_FACT, TOLERANCE
 
 if TYPE_CHECKING:
     from torch import nn
@@ -55,14 +53,7 @@ def facts_of(subject: Subject) -> list[Fact]:
 def measure_into(
     subject: Subject, store: Store | None = None, *, command: str = "", progress: bool | None = None
 ) -> Inspection:
-    """Measure what is missing, and store each fact as soon as it is there.
-
-    Args:
-        subject: The model and its examples.
-        store: The results folder, open for writing; None keeps everything in memory.
-        command: What was typed, so that readers can say how to continue.
-        progress: Whether a bar is shown; None: in a terminal.
-    """
+    """Measure what is missing, and store each fact as soon as it is there; without a store, keep all in memory."""
     kept: dict[str, Any] = {}
     name = subject.experiment.name
     if store is not None:

@@ -11,11 +11,10 @@ from ...answer.answer_base import Interval
 from ...answer.bootstrap import COVERAGE
 from ...answer.words import as_sentence, decimal
 from ...report.document import Grid
+from .facts import Facts, Increases
 from .heads import Transition, layers_listed, transition_of
 from .importance import read_importance
-from .increases import Increases
 from .ranks import KINDS, RankReading, read_ranks
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel

@@ -1,19 +1,21 @@
 """The reading of an inspection: every metric from the stored facts, at a tolerance. No torch."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import StoreError
 from .correlation import Correlation
-from .descent import WholeModel, read_whole
-from .importance import read_agreement
+from .descent import WholeModel, descent_facts, peer_facts, read_whole
+from .facts import ASKED, Facts, is_complete
+from .heads import curve_facts
+from .importance import importance_facts, read_agreement
 from .layers import LayerReading, read_layer
-from .metrics import METRICS, missing_facts
+from .measuring import Fact, Subject
 from .prediction import Prediction, read_prediction
+from .ranks import rank_facts
 from .recommended import Configuration, read_candidates, read_configurations, read_recommended
-from .redundancy import Pair, same_tokens, shared_keys
-from .stored import Facts
+from .redundancy import Pair, redundancy_facts, same_tokens, shared_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +90,9 @@ class TrainedModel:
 
 
 def read_trained_model(stored: Mapping[str, Any], *, tolerance: float | None = None) -> TrainedModel:
-    """Read the facts of an inspection, also of one that has not ended.
+    """Read the facts of an inspection, also of one that has not ended; without a tolerance, at the one it asked for.
 
-    Args:
-        stored: The facts by name.
-        tolerance: The loss increase allowed, as a share of the loss's scale; None: as the inspection was asked.
-
-    Raises:
-        StoreError: A fact is not what an inspection writes.
+    Raises StoreError for a fact that an inspection does not write.
 
     Example:
         >>> read_trained_model({"model": {"name": "tiny", "layers": 2, "heads": 4}}).heads
@@ -149,3 +146,43 @@ def head_rows(experiment: str, stored: Mapping[str, Any]) -> list[dict[str, Any]
             row["needed_in_layer"] = None if layer.needed is None else layer.needed.at
             rows.append(row)
     return rows
+
+
+class InspectionMetric(NamedTuple):
+    """A kind of fact that is measured of a model; with `by_layer` a fact per layer, such as "curve/3".
+
+    `words` say what an inspection without it lacks; empty where that is not said. `read` returns what `inspect --json`
+    has under the name `kind`; None where a field of `TrainedModel` has it.
+    """
+
+    kind: str
+    words: str
+    facts: Callable[[Subject], list[Fact]]
+    read: Callable[[Facts], Any] | None = None
+    by_layer: bool = True
+
+
+METRICS = (
+    InspectionMetric("importance", "importance of heads", importance_facts),
+    InspectionMetric("curve", "heads needed", curve_facts),
+    InspectionMetric("rank", "rank needed", rank_facts),
+    InspectionMetric("redundancy", "redundancy", redundancy_facts),
+    InspectionMetric("descent", "heads removed from the whole model", descent_facts, by_layer=False),
+    InspectionMetric("peers", "", peer_facts, by_layer=False),
+)
+
+
+def missing_facts(stored: Mapping[str, Any]) -> tuple[str, ...]:
+    """List what an unfinished inspection still lacks, in words; empty for a complete one."""
+    if is_complete(stored):
+        return ()
+    layers = int((stored.get("model") or {}).get("layers") or 0)
+    asked = {name.split("/")[0] for name in (stored.get(ASKED) or {}).get("facts") or ()}
+    missing = [name for name in ("model", "data", "base") if name not in stored]
+    for metric in METRICS:
+        lacking = sum(f"{metric.kind}/{layer}" not in stored for layer in range(layers)) if metric.by_layer else 0
+        if metric.by_layer and lacking and metric.kind in (asked or (metric.kind,)):
+            missing.append(f"{metric.words} ({lacking} of {layers} layers)")
+        if not metric.by_layer and metric.words and metric.kind not in stored:
+            missing.append(metric.words)
+    return (*missing, *({"configurations"} - stored.keys()))

@@ -7,23 +7,16 @@ from typing import Any
 from ...errors import HeadcountError, InputError, require
 from ...store import Store
 from ..plugin import STUDY
-from .stored import LAST_FACT
+from .facts import LAST_FACT
 
 
 def inspected_kept(
     folder: Path, facts: Mapping[str, Any], shapes: Sequence[tuple[int, int]], *, remove: int, uniform: bool
 ) -> list[list[int]]:
-    """The heads that every layer keeps, by the order that an inspection found.
+    """The heads that every layer keeps when `remove` go in all, by the order that an inspection found.
 
-    Args:
-        folder: The inspection's results folder, for errors.
-        facts: Those of `chosen_inspection`.
-        shapes: Heads and key heads of every layer.
-        remove: How many heads go in all.
-        uniform: As many of every layer and key head, by the layers' own orders; otherwise by the whole model's.
-
-    Raises:
-        InputError: The inspection has not come so far.
+    `uniform`: as many of every layer and key head, by the layers' own orders; otherwise by the whole model's. `shapes`
+    are the heads and key heads of every layer. Raises InputError where the inspection has not come so far.
     """
     if not uniform:
         order = facts.get("descent", {}).get("removed", [])

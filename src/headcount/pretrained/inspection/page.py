@@ -68,12 +68,7 @@ def trained_model_document(
 ) -> Document | None:
     """The document of an inspection; None where nothing that can be drawn was measured yet.
 
-    Args:
-        experiment: The inspection's.
-        stored: Its facts.
-        folder: For the next steps; empty where it is not known.
-        command: The last one that ran the inspection; empty where it is not known.
-        tolerance: Loss increase that is allowed; None: as the inspection was asked.
+    `command` is the last one that ran the inspection; empty from Python, as `folder` is for facts in memory.
     """
     model = read_trained_model(stored, tolerance=tolerance)
     charts = tuple(filter(None, (draw(model) for draw in CHARTS)))

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 from ...answer.answer_base import Interval
 from ...report.chart import Chart, Level
 from .drawing import drawn_at_bottom, increase_label, increase_series, needed_series, tolerance_level
-from .increases import Increases
+from .facts import Facts, Increases
 from .measuring import Fact, Subject
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...answer.words import decimal
 from ...report.document import Grid
+from .facts import Facts
 from .layers import signed
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...answer.words import decimal
+from .facts import Facts
 from .measuring import Fact, Subject
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel
@@ -37,7 +37,7 @@ def redundancy_facts(subject: Subject) -> list[Fact]:
 
 def _measured(subject: Subject, index: int) -> dict[str, Any]:
     from ..sharing.moments import LayerMoments
-    from ..sharing.redundancy import lost_with_keys_of_others, lost_with_values_of_others
+    from ..sharing.shared import lost_with_keys_of_others, lost_with_values_of_others
 
     layer = LayerMoments.measured(subject.evaluation, index, subject.statistics[index])
     return {

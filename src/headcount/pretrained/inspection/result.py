@@ -12,9 +12,9 @@ from jaxtyping import Float
 from ...errors import InputError, require
 from ...report.document import Document
 from ...store import Experiment
+from .facts import TOLERANCE
 from .importance import MEASURES, importance_table
 from .model import TrainedModel, read_trained_model
-from .stored import TOLERANCE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,13 +28,9 @@ if TYPE_CHECKING:
 class Inspection:
     """The facts of a trained model. Made by `hc.inspect`.
 
-    Args:
-        facts: What was measured, by name: plain values, as a results folder stores them.
-        experiment: What was asked of which model and data.
-        folder: The results folder; None where the facts are in memory only.
-        tolerance: The loss increase that is allowed, as a share of the loss's scale.
-        command: What was typed; empty in Python.
-        subject: The model and its examples, which `plan` needs; None: facts only.
+    `facts` has plain values by name, as a results folder stores them; `folder` is None where they are in memory only.
+    `tolerance` is the loss increase that is allowed, as a share of the loss's scale. `plan` needs the `subject`: the
+    model and its examples.
 
     Example:
         >>> import torch, headcount as hc

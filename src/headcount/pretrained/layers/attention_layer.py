@@ -80,13 +80,9 @@ def _array(parameter: torch.Tensor) -> np.ndarray:
 class AttentionLayer:
     """One attention layer of a model.
 
-    Attributes:
-        index: Its place among the model's attention layers, from 0.
-        name: Path of the module that computes the attention, such as "model.layers.3.self_attn".
-        block: Path of the block around it, such as "model.layers.3".
-        rotary: The rotation of queries and keys by position; None where there is none.
-        normed: Queries and keys are normalised after the projection.
-        holder: Path of the module that `layout` is relative to.
+    `name` is the path of the module that computes the attention, such as "model.layers.3.self_attn", `block` that of
+    the block around it, such as "model.layers.3", `holder` that of the module that `layout` is relative to. `normed`:
+    queries and keys are normalised after the projection.
     """
 
     index: int

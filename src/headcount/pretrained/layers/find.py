@@ -26,13 +26,10 @@ KNOWN = "headcount knows " + ", ".join(FAMILIES) + ", and modules with q_proj, k
 def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
     """All attention layers of a model, in their order.
 
-    Args:
-        model: A model of transformers, a module that contains one, or any module with q_proj, k_proj, v_proj and o_proj
-            (or out_proj) whose number of heads is an attribute.
-
-    Raises:
-        InputError: No layer was recognised, the weights are quantised, adapters are not merged, a layer mixes tokens
-            otherwise than by softmax attention, or the model has an encoder and a decoder.
+    The model is one of transformers, a module that contains one, or any module with q_proj, k_proj, v_proj and o_proj
+    (or out_proj) whose number of heads is an attribute. Raises InputError where no layer is recognised, weights are
+    quantised, adapters are not merged, a layer mixes tokens otherwise than by softmax attention, or the model has an
+    encoder and a decoder.
     """
     prefix, config = configured(model)
     inner = model.get_submodule(prefix) if prefix else model
@@ -72,13 +69,8 @@ def rewritten(
 ) -> Iterator[None]:
     """The model with other weights in some layers, by index, inside the `with`; put back after, also after an error.
 
-    The parameters' own numbers are set aside, not overwritten, so that what is put back is what was there.
-
-    Args:
-        model: Changed within.
-        changes: Weights of the same shapes.
-        layers: The model's attention layers, where they are known.
-        known: Weights that were written into this model before; those of `changes` are added.
+    The parameters' own numbers are set aside, not overwritten, so that what is put back is what was there. `known` are
+    weights that were written into this model before; those of `changes` are added.
     """
     layers = attention_layers(model) if layers is None else layers
     known = WeakKeyDictionary() if known is None else known

@@ -21,15 +21,10 @@ from .sources import found_folder, read_config, reason
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A model and what came with it.
+    """A model and what came with it; `tokenizer` and `processor` (of images) are None where the folder has none.
 
-    Attributes:
-        tokenizer: None where the folder has none.
-        processor: What prepares images; None where the folder has none.
-        source: The name or folder it was loaded from, or the class's name for a model in memory.
-        fingerprint: 20 hex digits of the SHA-256 over names, shapes and values of all weights.
-        family: The config's `model_type`; the class's name for a module without a config.
-        folder: Where its files lie, also those of a name on the hub; None for a model in memory.
+    `source` is the name or folder it was loaded from, or the class's name for a model in memory, which has no `folder`.
+    `family` is the config's `model_type`; the class's name for a module without a config.
     """
 
     model: nn.Module
@@ -42,18 +37,10 @@ class Loaded:
 
 
 def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
-    """Load a model as its config says, in float32 and eval mode, without gradients.
+    """Load a model from a folder or the hub, in float32 and eval mode, without gradients.
 
-    Args:
-        name_or_folder: A folder with config.json and safetensors, or a name on the Hugging Face hub.
-        device: Where torch puts the weights, such as "cuda".
-
-    Returns:
-        The model with its tokenizer and image processor, where the folder has them.
-
-    Raises:
-        InputError: No such folder or name, no config.json, quantised weights, an architecture that headcount cannot
-            read, weights that are missing or damaged, a device that is not there, or a hub that cannot be reached.
+    Raises InputError for no such folder or name, no config.json, quantised weights, an architecture that headcount
+    cannot read, weights that are missing or damaged, a device that is not there, or a hub that cannot be reached.
 
     Example:
         >>> loaded = load_model("models/smollm2-135m")  # doctest: +SKIP
@@ -78,17 +65,7 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
 
 
 def of_module(model: nn.Module, tokenizer: Any = None, processor: Any = None, *, device: str | None = None) -> Loaded:
-    """The same for a model in memory.
-
-    Args:
-        model: A copy is used unless it is in float32 and eval mode, without gradients, and on `device`.
-        tokenizer: For a model that reads texts.
-        processor: What prepares images, for a model that reads them.
-        device: Where it is to run. None: where it is.
-
-    Raises:
-        InputError: A model that headcount cannot read, or a device that is not there.
-    """
+    """The same for a model in memory; a copy, unless it is in float32 and eval mode, without gradients, on `device`."""
     attention_layers(model)
     place = None if device is None else _usable(device)
     ready = not model.training and all(

@@ -29,9 +29,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..evaluation.layer_statistics import LayerStatistics
-from ..inspection.stored import TOLERANCE
-from ..layers.weights import HeadWeights
+from ..inspection.facts import TOLERANCE
+from ..layers.weights import HeadWeights, LayerStatistics
 from ..sharing.moments import (
     NEGLIGIBLE,
     LayerMoments,
@@ -136,12 +135,9 @@ def choose_units(
     units: Int[np.ndarray, "units dims"],
     count: int,
 ) -> tuple[int, ...]:
-    """The units (rows of dimensions) of the keys that explain most of the scores, chosen one at a time; in their order.
+    """The `count` units (rows of dimensions) of the keys that explain most of the scores, chosen one at a time.
 
-    Args:
-        moments: E[q q^T] and E[k k^T] of each head; every head counts by the share of its scores that is explained.
-        units: Their dimensions.
-        count: How many are chosen.
+    `moments` are E[q q^T] and E[k k^T] of each head; every head counts by the share of its scores that is explained.
     """
     rests = [keys.copy() for _, keys in moments]
     totals = [max(float(np.sum(queries * keys)), np.finfo(float).tiny) for queries, keys in moments]
@@ -216,14 +212,8 @@ def rank_curve(
 ) -> dict[str, tuple[tuple[int, ...], Float[np.ndarray, "ranks examples"]]]:
     """Held-out losses when all heads of one layer have scores, then values, of lower rank.
 
-    Args:
-        evaluation: The model and its examples.
-        index: The layer.
-        ranks: Ranks to try; by default four per curve, bisecting for where the loss rises by 1 % of its scale.
-        statistics: Of the layer in the original model, where they are at hand.
-
-    Returns:
-        "scores" and "values", each with ranks, falling from head_dim, and one row of losses per rank.
+    Without `ranks`, four are tried per curve, bisecting for where the loss rises by 1 % of its scale. Returns "scores"
+    and "values", each with ranks, falling from head_dim, and one row of losses per rank.
     """
     layer, base = LayerMoments.measured(evaluation, index, statistics), evaluation.losses()
     allowed = base.mean() + TOLERANCE * evaluation.examples.loss.scale_of(base)

@@ -17,8 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ...errors import require
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights, equal_step
+from ..layers.weights import HeadWeights, LayerStatistics, equal_step
 from .elimination import Elimination, most_read
 from .importance import fisher_order
 from .refit import Head, heads_left, losses_along, refit, refitted_in_order
@@ -39,12 +38,10 @@ LAYERS_PER_REFIT = 8
 class Descent:
     """Heads in the order of their removal, and what the model lost on the way.
 
-    Attributes:
-        removed: (layer, head), first removed first.
-        kept: Heads of the whole model at each measured point; the first point is the original.
-        losses: Held-out losses at those points, every layer refitted in order on all calibration examples.
-        changes: The changed layers of the last point, which its losses are of; empty in a descent that was stored.
-        order: "Fisher" where the order by that score was better than the search's own, and is `removed`.
+    `kept` counts the heads of the whole model at each measured point, the original first; `losses` are the held-out
+    ones there, every layer refitted in order on all calibration examples. `changes` are the layers of the last point;
+    empty in a descent that was stored. `order` is "Fisher" where the order by that score was better than the search's
+    own, and is `removed`.
     """
 
     removed: tuple[Head, ...]
@@ -72,18 +69,16 @@ def descend(
     fitted on all of them.
 
     Args:
-        evaluation: Runs the model; choices are made on its calibration examples, losses reported on held-out ones. At
-            the end it is settled on the original again.
+        evaluation: Is settled on the original again at the end.
         remove: Heads to remove in all.
-        points: Numbers of removed heads at which held-out losses are measured, besides the last.
+        points: Numbers of removed heads at which held-out losses are measured, and the last.
         uniform: The same number of heads in every layer and for every key head, as stock classes store it.
         least: Heads that every layer keeps.
         statistics: Of the original model, with `fisher`; None: measured here.
         start: A descent to continue, which removed fewer.
         tick: Called with (heads removed, heads to remove, words).
 
-    Raises:
-        InputError: more heads than may go; a number that no uniform model comes to.
+    Raises InputError for more heads than may go, and for a number that no uniform model comes to.
     """
     search = _Search(evaluation, statistics, least=least, uniform=uniform)
     search.require_room(remove)

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights
+from ..layers.weights import HeadWeights, LayerStatistics
 from .refit import columns_of, normal_equations, refit
 
 if TYPE_CHECKING:
@@ -25,12 +24,9 @@ if TYPE_CHECKING:
 
 
 class Elimination:
-    """The heads of one layer that are left, with the least-squares projection on them.
+    """The heads of one layer that are left, `kept` at the start, with the least-squares projection on them.
 
-    Args:
-        weights: The layer of the original model.
-        statistics: Its moments; where `fisher` is there, it weights the error.
-        kept: Heads that are left at the start.
+    `weights` and `statistics` are the original's; where `fisher` is there, it weights the error.
     """
 
     def __init__(self, weights: HeadWeights, statistics: LayerStatistics, kept: Iterable[int]):
@@ -89,12 +85,7 @@ def layer_curve(
 ) -> tuple[tuple[int, ...], Float[np.ndarray, "points examples"]]:
     """The order in which one layer loses its heads, and the held-out losses with H, H - 1, ..., 0 of them.
 
-    The layer is refitted at each count, the rest of the model unchanged; with no head, its bias alone is left.
-
-    Args:
-        evaluation: Runs the model; must be settled on the original.
-        index: The layer.
-        statistics: Of this layer in the original model.
+    The layer is refitted at each count, the rest of the model is the original; with no head, its bias alone is left.
     """
     weights = evaluation.original[index]
     order = order_within_layer(weights, statistics)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights
+from ..layers.weights import HeadWeights, LayerStatistics
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
@@ -60,15 +59,8 @@ def refit(
 ) -> HeadWeights:
     """The layer with only these heads, their output projection fitted to the original attention output.
 
-    Args:
-        weights: The layer of the original model.
-        statistics: Moments of all its heads' outputs on calibration tokens, and of those with the original's output.
-        kept: Heads that stay. With none, the output is the fitted bias alone (zero where none is stored).
-        ridge: Strength of the pull towards the original columns, relative to the mean diagonal of the moments; None: by
-            the number of tokens.
-
-    Returns:
-        The same shapes; the removed heads' part of the output is zero.
+    The shapes stay; the removed heads' part of the output is zero. With no head, the output is the fitted bias alone
+    (zero where none is stored). `ridge` is relative to the mean diagonal of the moments; None: by the number of tokens.
     """
     heads = sorted(set(kept))
     moments, cross = normal_equations(weights, statistics, ridge)
@@ -112,14 +104,7 @@ def refitted_in_order(evaluation: "Evaluation", kept: Sequence[Iterable[int]]) -
 def losses_along(
     evaluation: "Evaluation", order: Sequence[Head], removed: Iterable[int], *, with_refit: bool
 ) -> Float[np.ndarray, "points examples"]:
-    """Held-out losses after the first heads of an order are removed. Leaves the evaluation settled on the original.
-
-    Args:
-        evaluation: Runs the model.
-        order: Heads in the order of their removal.
-        removed: Numbers of removed heads.
-        with_refit: Whether the layers are refitted, in order.
-    """
+    """Held-out losses after each of these numbers of heads of an order are removed; settles on the original again."""
     rows = []
     for count in removed:
         kept = heads_left(evaluation.original, order[:count])

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights, Rotary
+from ..layers.weights import HeadWeights, LayerStatistics, Rotary
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
@@ -83,12 +82,8 @@ def mean_rotation(
 class LayerMoments:
     """A layer with the second moments of its queries, keys and values over the calibration tokens.
 
-    Attributes:
-        weights: The layer.
-        statistics: Of that layer.
-        rotary: Its rotary positions, if any.
-        normed: Queries and keys are normalised after the projection.
-        frequencies: Radians per position of each rotary pair; None where they are not known.
+    `normed`: queries and keys are normalised after the projection. `frequencies` are radians per position of each
+    rotary pair; None where they are not known.
     """
 
     weights: HeadWeights

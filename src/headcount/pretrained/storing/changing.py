@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ...answer.bootstrap import COVERAGE
-from ..inspection.increases import resampled
+from ..inspection.facts import resampled
 from .plan import Plan, plan_of_layers, pruned_plan
 
 if TYPE_CHECKING:
@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 def prune_plan(
     evaluation: "Evaluation", *, remove: int, uniform: bool, refit: bool = True, inspection: Path | None = None
 ) -> Plan:
-    """Remove heads of the whole model, those that are missed least; output projections refitted.
+    """Remove heads of the whole model, those that are missed least, and refit the output projections.
 
-    Args:
-        evaluation: Runs the original.
-        remove: How many heads go in all.
-        uniform: As many of every layer, and of every key head.
-        refit: Fit the output projections of the heads that stay to the original's attention output.
-        inspection: A results folder whose order of heads is used instead of a search.
+    `uniform`: as many of every layer, and of every key head. `inspection` is a results folder whose order of heads is
+    used instead of a search.
     """
     from ..removal.descent import descend
     from ..removal.refit import heads_left, refitted_in_order

@@ -33,7 +33,7 @@ def stock_model(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Mod
     inner = model.get_submodule(prefix) if prefix else model
     if not isinstance(inner, transformers.PreTrainedModel):
         raise InputError(f"{type(inner).__name__} is no class of transformers; apply the plan with zeroed=True.")
-    host = host_model(inner, check, pairs=plan.pairs)
+    host = host_model(inner, check, plan.pairs)
     # A class that scales by another number than head_dim keeps it; queries of a smaller head were scaled for head_dim.
     fixed = hasattr(config, "query_pre_attn_scalar")
     scale = (layers[0].head_dim / check.shape.head_dim) ** 0.5 if fixed else 1.0
@@ -42,14 +42,11 @@ def stock_model(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Mod
 
 
 def host_model(
-    model: transformers.PreTrainedModel, check: Preflight, *, pairs: Sequence[int] | None = None
+    model: transformers.PreTrainedModel, check: Preflight, pairs: Sequence[int] | None
 ) -> transformers.PreTrainedModel:
     """A model of the host class with all weights of the original but the attention projections, which are zero.
 
-    Args:
-        model: The original.
-        check: Which class, and what changes in its config.
-        pairs: The rotary pairs that stay, where head_dim is lowered.
+    `pairs` are the rotary pairs that stay, where head_dim is lowered.
     """
     kind = host_class(type(model), check)
     config = host_config(model, kind, check, pairs)

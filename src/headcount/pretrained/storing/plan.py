@@ -110,12 +110,9 @@ def plan_of_layers(kind: Kind, evaluation: "Evaluation", layers: Sequence[SmallL
 
 
 def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], kept: Sequence[Sequence[int]]) -> Plan:
-    """A plan that removes heads.
+    """A plan that keeps these heads of every layer; none of a layer is allowed (one zero head is stored).
 
-    Args:
-        evaluation: The original.
-        changes: By layer, what was measured: the original's shapes, the output projection zero at removed heads.
-        kept: The heads of every layer that stay; none of a layer is allowed (one zero head is stored).
+    `changes` are the layers as they were measured, in the original's shapes.
     """
     layers = []
     for index, (weights, heads) in enumerate(zip(evaluation.original, kept, strict=True)):

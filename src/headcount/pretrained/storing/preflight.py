@@ -55,15 +55,10 @@ class Preflight:
 
 
 def preflight(config: Any, layers: Sequence[Shaped], *, zeroed: bool = False) -> Preflight:
-    """Say what a stock class can store of layers of these shapes.
+    """Say what a stock class can store of layers of these shapes; nothing is raised (see `require_possible`).
 
-    Args:
-        config: The original's config, as a mapping (config.json) or as transformers' object.
-        layers: The shape of every layer after the change; weights and attention layers have one too.
-        zeroed: The request is for the original's shapes, with the removed heads zero.
-
-    Returns:
-        The verdict. Nothing is raised for what cannot be stored; see `require_possible`.
+    `config` is the original's, as a mapping (config.json) or as transformers' object. `zeroed` asks for the original's
+    shapes, with the removed heads zero.
 
     Example:
         >>> llama = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 8}

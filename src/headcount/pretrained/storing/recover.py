@@ -94,9 +94,9 @@ def recovered(
     }
 
 
-def split_batches(batches: Sequence[Mapping[str, Any]], least: int = PIECES) -> list[Inputs]:
+def split_batches(batches: Sequence[Mapping[str, Any]]) -> list[Inputs]:
     """Batches split by rows where there are few, so that some train and others say when to stop."""
-    parts = math.ceil(least / max(1, len(batches)))
+    parts = math.ceil(PIECES / max(1, len(batches)))
     split = []
     for batch in batches:
         rows = len(next(iter(batch.values()), ()))
@@ -117,21 +117,9 @@ def recover(
 ) -> Recovery:
     """Train attention projections of `model`, in place, towards the answers of `original`, which is not changed.
 
-    Args:
-        model: The changed model.
-        original: The model it was made from.
-        batches: The calibration batches.
-        steps: Optimiser steps, a batch each.
-        what: "output" trains the output projections, "low-rank" an update of rank 8 of every attention projection,
-            which is added to the weights at the end.
-        seed: Draws the order of the batches and the factors' start.
-        tick: Called with steps done, steps in all, and words.
-
-    Returns:
-        What was done; where no step was nearer to the original than none, the model is as it was.
-
-    Raises:
-        InputError: Fewer than two batches: one trains, another says when to stop.
+    A step takes one batch. `what`: "output" trains the output projections, "low-rank" an update of rank 8 of every
+    attention projection, which is added to the weights at the end. Where no step comes nearer to the original, the
+    model stays as it was. Raises InputError for fewer than two batches: one trains, another says when to stop.
     """
     require(
         len(batches) >= 2,
