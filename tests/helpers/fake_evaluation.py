@@ -130,6 +130,9 @@ class FakeEvaluation:
         self.calls.append(("statistics", ()))
         return tuple(self.layer_statistics(index) for index in range(len(self.layers)))
 
+    def tick(self, done: int, total: int, words: str) -> None:
+        pass
+
     def unscored(self) -> None:
         return None
 

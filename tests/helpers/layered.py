@@ -78,6 +78,9 @@ class LayeredEvaluation:
         outputs, weights = self.outputs["calibration"][index], self.original[index]
         return statistics_of(outputs, outputs @ weights.output.reshape(len(weights.output), -1).T)
 
+    def tick(self, done: int, total: int, words: str) -> None:
+        pass
+
     def unscored(self) -> None:
         return None
 

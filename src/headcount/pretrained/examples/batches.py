@@ -1,6 +1,6 @@
 """Batches of examples for a trained model, and their two parts. Needs torch."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -49,10 +49,14 @@ Parts = tuple[list[Batch], list[Batch]]
 """Held-out and calibration batches."""
 
 
-def sliced(items: Any, most: int, fewest: int = 1) -> Iterator[Any]:
-    """Slices of at most `most` items, and so small that there are `fewest` of them where that can be."""
-    rows = max(1, min(most, len(items) // fewest))
-    return (items[start : start + rows] for start in range(0, len(items), rows))
+def in_batches(held_out: Any, calibration: Any, most: int, batch: Callable[[Any], Batch]) -> Parts:
+    """Both parts' items in batches of at most `most`, made by `batch` of some items."""
+
+    def batches(items: Any, fewest: int) -> list[Batch]:
+        rows = max(1, min(most, len(items) // fewest))
+        return [batch(items[start : start + rows]) for start in range(0, len(items), rows)]
+
+    return batches(held_out, 1), batches(calibration, FEWEST_BATCHES)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import torch
 from ..._draws import named_generator
 from ..._limits import require_fits
 from ...errors import require
-from .batches import FEWEST_BATCHES, Batch, Parts, sliced
+from .batches import FEWEST_BATCHES, Batch, Parts, in_batches
 from .pair_parts import shared_words, split_pairs
 from .sizes import Sizes, wanted_examples
 from .text_files import Pair
@@ -92,11 +92,11 @@ def random_texts(model: Any, tokenizer: Any, sizes: Sizes, seed: int, limit: int
     drawn = generator.choice(ordinary, size=(count, max(1, length - len(marks))))
     rows = [[*before, *line, *after] for line in drawn.tolist()]
 
-    def batches(part: list[list[int]], fewest: int) -> list[Batch]:
-        some = [padded(tokenizer, each) for each in sliced(part, max(BATCH_TOKENS, sizes.batch) // length, fewest)]
-        return [Batch(inputs, len(counted), counted) for inputs, counted in some]
+    def batch(some: list[list[int]]) -> Batch:
+        inputs, counted = padded(tokenizer, some)
+        return Batch(inputs, len(counted), counted)
 
-    return batches(rows[:held_out], 1), batches(rows[held_out:], FEWEST_BATCHES)
+    return in_batches(rows[:held_out], rows[held_out:], max(BATCH_TOKENS, sizes.batch) // length, batch)
 
 
 def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> Parts:

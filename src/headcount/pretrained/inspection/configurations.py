@@ -168,7 +168,7 @@ def _measured(subject: Subject, values: Values, verb: str, shape: LayerShape) ->
 def _zeroed(subject: Subject, values: Values, count: int) -> dict[str, Any]:
     """A configuration of the descent, stored with zeros; nothing is run for it."""
     descent = values["descent"]
-    row = descent["kept"].index(subject.schedule.size.heads - count)
+    row = descent["kept"].index(subject.schedule.heads - count)
     return {
         **values[f"{KIND}/original"],
         "name": f"{_counted(count, 'head')} zeroed",

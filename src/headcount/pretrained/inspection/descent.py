@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ...answer.words import as_sentence
 from ...report.chart import Chart, Span
 from .drawing import drawn_at_bottom, increase_label, increase_series, round_ticks, tolerance_level
 from .effort import PEERS
-from .facts import Facts, Increases
+from .facts import Facts, Increases, as_json
 from .layers import LayerReading, signed
 from .measuring import Fact, Subject, Values
 
@@ -94,7 +94,7 @@ def _peer(subject: Subject, name: str, values: Values) -> dict[str, Any]:
     if order is None:
         return {}
     counts = subject.schedule.peer_counts
-    kept = [subject.schedule.size.heads - count for count in counts]
+    kept = [subject.schedule.heads - count for count in counts]
     return {
         f"{name}, refit" if refit else name: {
             "kept": kept,
@@ -118,12 +118,12 @@ class WholeModel:
 
     curve: Increases
     removable: Interval
+    open_ended: bool
     removed: tuple[tuple[int, int], ...]
     refit: bool
-    peers: Mapping[str, Increases] = field(default_factory=dict)
-    alone: LayerReading | None = None
-    open_ended: bool = False
-    order: str = "search"
+    order: str
+    peers: Mapping[str, Increases]
+    alone: LayerReading | None
 
     @property
     def total(self) -> int:
@@ -157,16 +157,7 @@ class WholeModel:
         return min((count for count in counts if count > self.removable.at), default=None)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "curve": self.curve.as_dict(),
-            "removable": vars(self.removable).copy(),
-            "open_ended": self.open_ended,
-            "removed": [list(each) for each in self.removed],
-            "refit": self.refit,
-            "order": self.order,
-            "peers": {name: curve.as_dict() for name, curve in self.peers.items()},
-        }
+        return as_json({name: value for name, value in vars(self).items() if name != "alone"})
 
 
 def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | None:

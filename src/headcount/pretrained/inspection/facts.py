@@ -6,7 +6,7 @@ examples, widened where they are few.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -62,9 +62,21 @@ class Increases:
         return Increases(self.mean[:-1], self.drawn[:, :-1], self.at[:-1])
 
     def as_dict(self) -> dict[str, list[float]]:
-        """As JSON."""
         low, high = self.bounds
         return {"at": list(self.at), "mean": self.mean.tolist(), "low": low.tolist(), "high": high.tolist()}
+
+
+def as_json(value: Any) -> Any:
+    """A reading as JSON: dataclasses by their fields or `as_dict`; None for a number that is not finite."""
+    if hasattr(value, "as_dict"):
+        return value.as_dict()
+    if is_dataclass(value):
+        return as_json(vars(value))
+    if isinstance(value, Mapping):
+        return {name: as_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _first_enough(mean: Float[np.ndarray, "*resamples places"], budget: float) -> Int[np.ndarray, "*resamples"]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from ...errors import require, require_count
 from ...report.phases import Phases, phased_progress
 from ...store import Experiment, Store
-from ..loading.describing import about_data, about_model, digest_of, short_name, size_of
+from ..loading.describing import about_data, about_model, digest_of, short_name
 from ..plugin import STUDY, need
 from .configurations import configuration_facts
 from .effort import DEFAULT_EFFORT, level_of, schedule
@@ -119,7 +119,7 @@ def prepare(
     need()
     from ..evaluation.evaluate import Evaluation
     from ..examples.read import read_examples
-    from ..examples.sizes import default_sizes
+    from ..examples.sizes import block_and_head_parameters, default_sizes
     from ..layers.find import attention_layers
     from ..loading.load import load_model, of_module
     from ..losses.loss import device_of
@@ -152,10 +152,12 @@ def prepare(
         read_by = {"model": loaded.source, "--data": data, "--length": length, "--examples": examples}
         read_by["--seed"] = seed or None
     parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
-    counted = {part: sum(batch.tokens for batch in batches) for part, batches in parts.items()}
+    sizes = {part: sum(batch.tokens for batch in batches) for part, batches in parts.items()}
+    sizes |= {"layers": len(layers), "heads": sum(layer.heads for layer in layers)}
+    sizes["used_parameters"] = max(1, sum(block_and_head_parameters(loaded.model)))
     return Subject(
         evaluation=evaluation,
-        schedule=schedule(effort, size_of(loaded, layers), **counted),
+        schedule=schedule(effort, **sizes),
         model=about_model(loaded, layers, evaluation.original, device),
         data=about_data(read),
         experiment=Experiment(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import StoreError
-from ...report.phases import NoPhases, Phases
+from ...report.phases import Phases
 from ...store import Experiment
 from ...store.weights import Weights, read_weights, write_weights
 from ..layers.weights import LayerStatistics
@@ -117,7 +117,7 @@ def measure_facts(
     phases: Phases | None = None,
 ) -> dict[str, Any]:
     """Measure the facts that are not in `kept`, in order, and return all; `keep` stores each new one at once."""
-    phases, values = phases or NoPhases(), dict(kept)
+    phases, values = phases or Phases(0.0), dict(kept)
     before = values.get(SPENT) or {"peak_bytes": 0, "forward_tokens": 0, "facts": {}}
     seconds = dict(before["facts"])
     for fact in facts:

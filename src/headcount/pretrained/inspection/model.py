@@ -1,13 +1,13 @@
 """The reading of an inspection: every metric from the stored facts, at a tolerance. No torch."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...errors import StoreError
 from .correlation import Correlation
 from .descent import WholeModel, descent_facts, peer_facts, read_whole
-from .facts import ASKED, Facts, is_complete
+from .facts import ASKED, Facts, as_json, is_complete
 from .heads import curve_facts
 from .importance import importance_facts, read_agreement
 from .layers import LayerReading, read_layer
@@ -35,20 +35,20 @@ class TrainedModel:
     tolerance: float
     scale: float
     budget: float
-    missing: tuple[str, ...] = ()
-    layers: tuple[LayerReading, ...] = ()
-    agreement: dict[str, Correlation] = field(default_factory=dict)
-    same_tokens: tuple[Pair, ...] = ()
-    shared_keys: tuple[Pair, ...] = ()
-    whole: WholeModel | None = None
-    configurations: tuple[Configuration, ...] = ()
-    candidates: tuple[Configuration, ...] = ()
-    recommended: Configuration | None = None
-    prediction: Prediction | None = None
-    effort: str = ""
-    held_out: int = 0
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    metrics: dict[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...]
+    layers: tuple[LayerReading, ...]
+    agreement: dict[str, Correlation]
+    same_tokens: tuple[Pair, ...]
+    shared_keys: tuple[Pair, ...]
+    whole: WholeModel | None
+    configurations: tuple[Configuration, ...]
+    candidates: tuple[Configuration, ...]
+    recommended: Configuration | None
+    prediction: Prediction | None
+    effort: str
+    held_out: int
+    cost: Mapping[str, Any]
+    metrics: dict[str, Any]
 
     @property
     def name(self) -> str:
@@ -69,24 +69,11 @@ class TrainedModel:
         return frozenset() if self.whole is None else frozenset(self.whole.gone)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "model": dict(self.model),
-            "data": dict(self.data),
-            "tolerance": self.tolerance,
-            "scale": self.scale,
-            "missing": list(self.missing),
-            "layers": [layer.as_dict() for layer in self.layers],
-            "agreement": {name: asdict(each) for name, each in self.agreement.items()},
-            "same_tokens": [asdict(pair) for pair in self.same_tokens],
-            "shared_keys": [asdict(pair) for pair in self.shared_keys],
-            "whole": None if self.whole is None else self.whole.as_dict(),
-            "configurations": [asdict(each) for each in self.configurations],
-            "recommended": None if self.recommended is None else self.recommended.name,
-            "prediction": None if self.prediction is None else asdict(self.prediction),
-            "cost": dict(self.cost),
-            **self.metrics,
-        }
+        """As JSON; numbers that only the sentences need are not in it."""
+        omitted = ("budget", "candidates", "effort", "held_out", "metrics")
+        fields = {name: value for name, value in vars(self).items() if name not in omitted}
+        recommended = None if self.recommended is None else self.recommended.name
+        return as_json(fields | {"recommended": recommended}) | self.metrics
 
 
 def read_trained_model(stored: Mapping[str, Any], *, tolerance: float | None = None) -> TrainedModel:

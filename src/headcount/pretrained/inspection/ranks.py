@@ -1,6 +1,6 @@
 """The metric `rank`: how low the rank of every head's scores and values can go, layer by layer."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...answer.answer_base import Interval
@@ -35,8 +35,7 @@ class RankReading:
         return f"at most {self.needed.at}" if self.at_most else str(self.needed)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"needed": asdict(self.needed), "at_most": self.at_most, "curve": self.curve.as_dict()}
+        return {"needed": vars(self.needed), "at_most": self.at_most, "curve": self.curve.as_dict()}
 
 
 def rank_facts(subject: Subject) -> list[Fact]:

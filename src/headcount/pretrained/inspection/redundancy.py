@@ -37,13 +37,12 @@ def redundancy_facts(subject: Subject) -> list[Fact]:
 
 def _measured(subject: Subject, index: int) -> dict[str, Any]:
     from ..sharing.moments import LayerMoments
-    from ..sharing.shared import lost_with_keys_of_others, lost_with_values_of_others
+    from ..sharing.shared import lost_with_keys_of_others
 
     layer = LayerMoments.measured(subject.evaluation, index, subject.statistics[index])
     return {
         "reading": None if subject.same_reading is None else subject.same_reading[index].tolist(),
         "keys": lost_with_keys_of_others(layer).tolist(),
-        "values": lost_with_values_of_others(layer).tolist(),
     }
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..inspection.effort import ModelSize
 from ..storing.cost import cached_bytes
 
 if TYPE_CHECKING:
@@ -60,17 +59,6 @@ def about_data(examples: "Examples") -> dict[str, Any]:
         "loss": examples.loss.name,
         **examples.counts(),
     }
-
-
-def size_of(loaded: "Loaded", layers: "Sequence[AttentionLayer]") -> ModelSize:
-    """What the cost of an inspection depends on."""
-    from ..examples.sizes import block_and_head_parameters
-
-    return ModelSize(
-        layers=len(layers),
-        heads=sum(layer.heads for layer in layers),
-        used_parameters=max(1, sum(block_and_head_parameters(loaded.model))),
-    )
 
 
 def short_name(source: str) -> str:

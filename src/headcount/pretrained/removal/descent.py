@@ -24,7 +24,6 @@ from .refit import Head, heads_left, losses_along, refit, refitted_in_order
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
-    from ..examples.batches import Tick
 
 CHOICES = 2
 """Heads that a layer proposes."""
@@ -60,7 +59,6 @@ def descend(
     least: int = 1,
     statistics: Sequence[LayerStatistics] | None = None,
     start: Descent | None = None,
-    tick: "Tick | None" = None,
 ) -> Descent:
     """Remove heads from the whole model, one after the other, with refit.
 
@@ -76,7 +74,6 @@ def descend(
         least: Heads that every layer keeps.
         statistics: Of the original model, with `fisher`; None: measured here.
         start: A descent to continue, which removed fewer.
-        tick: Called with (heads removed, heads to remove, words).
 
     Raises InputError for more heads than may go, and for a number that no uniform model comes to.
     """
@@ -96,8 +93,7 @@ def descend(
             changes = search.finished_changes()
             rows[done] = evaluation.losses(changes)
             due = {point for point in due if point > done}
-        if tick is not None:
-            tick(done, remove, f"{done} of {remove} heads removed, calibration loss {search.loss:.4g}")
+        evaluation.tick(done, remove, f"{done} of {remove} heads removed, calibration loss {search.loss:.4g}")
     measured = sorted(rows)
     losses, removed = np.stack([rows[point] for point in measured]), tuple(search.removed)
     rival = search.better_fisher_order()
@@ -107,8 +103,8 @@ def descend(
         losses = losses_along(evaluation, rival, measured, with_refit=True)
         changes = refitted_in_order(evaluation, heads_left(evaluation.original, rival))
         search.settle({})
-        if tick is not None:
-            tick(remove, remove, "the order by Fisher's score loses less than the search's on the scored examples")
+        words = "the order by Fisher's score loses less than the search's on the scored examples"
+        evaluation.tick(remove, remove, words)
     return Descent(
         removed=removed,
         kept=tuple(search.total - point for point in measured),

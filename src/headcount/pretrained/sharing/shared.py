@@ -154,25 +154,3 @@ def lost_with_keys_of_others(layer: LayerMoments) -> Float[np.ndarray, "key_head
         lost[:, other] = column / variance
         lost[other, other] = 0.0
     return np.maximum(lost, 0.0)
-
-
-def lost_with_values_of_others(layer: LayerMoments) -> Float[np.ndarray, "key_heads key_heads"]:
-    """The share of their outputs' mean square that the readers of a key head lose when they read the values of another.
-
-    Row: the key head; column: the one that is read. 0: nothing is lost.
-    """
-    weights, count = layer.weights, layer.weights.key_heads
-    lost = np.zeros((count, count))
-    for one in range(count):
-        heads = layer.readers([one])
-        for head in heads:
-            metric = weights.output[:, head].T @ weights.output[:, head]
-            moments = layer.head_moments[head]
-            seen = attended_inputs(layer.statistics.inputs, layer.values[one], moments)
-            for other, value in enumerate(layer.values):
-                if other != one:
-                    cross = layer.values[one] @ seen @ value.T
-                    map_ = symmetric_solve(cross, value @ seen @ value.T)
-                    lost[one, other] += np.sum(metric * (moments - map_ @ cross.T))
-        lost[one] /= max(sum(layer.output_squares[head] for head in heads), np.finfo(float).tiny)
-    return np.clip(lost, 0.0, None)

@@ -31,7 +31,7 @@ def prune_plan(
         changes = refitted_in_order(evaluation, kept) if refit else {}
         evaluation.settle({})
     else:
-        descent = descend(evaluation, remove, uniform=uniform, tick=evaluation.tick)
+        descent = descend(evaluation, remove, uniform=uniform)
         kept, changes = heads_left(evaluation.original, descent.removed), descent.changes if refit else {}
         order = "The order of heads was searched anew on the calibration examples; no inspection was read."
         if descent.order == "Fisher":
