@@ -16,8 +16,8 @@ from ...errors import require
 from ...report.document import Document, Grid, line
 from ...report.progress import worded_progress
 from ..storing.card import table_rows
-from ..storing.changing import measured_losses
-from ..storing.preflight import LayerShape, Preflight, preflight, require_possible
+from ..storing.plan import measured_losses
+from ..storing.preflight import AttentionShape, Preflight, preflight, require_possible
 from ..storing.request import Source, What, free_place
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ AT_BEST = (
 
 
 def checked(
-    source: Source, shape: LayerShape, shared: SimpleNamespace, *, zeroed: bool = False, words: tuple[str, ...] = ()
+    source: Source, shape: AttentionShape, shared: SimpleNamespace, *, zeroed: bool = False, words: tuple[str, ...] = ()
 ) -> Preflight:
     """What is stored, printed (as `words` where given); InputError where nothing stores it or the place is taken."""
     check = require_possible(preflight(source.config, [shape] * source.layers, zeroed=zeroed))
@@ -123,7 +123,6 @@ def _dry_run(source: Source, check: Preflight) -> Document:
 
 
 def _written(folder: Path) -> Document:
-    """The numbers of a written folder."""
     from ..storing.checking import read_record
 
     record = read_record(folder)

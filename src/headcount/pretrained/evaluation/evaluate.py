@@ -1,9 +1,10 @@
 """Losses and statistics of a trained model whose layers are changed and put back. Needs torch."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,12 +12,11 @@ import torch
 from jaxtyping import Float
 
 from ...errors import InputError, require
-from ..examples.batches import Batch, Examples, Part, Tick
+from ..examples.batches import Batch, Part, SplitExamples, Tick
 from ..layers.find import AttentionLayer, Rewritten, rewritten
 from ..layers.weights import HeadWeights, LayerStatistics
-from ..losses.loss import fixed_draws
+from ..losses.loss import device_of, fixed_draws, no_cache
 from ..sharing.shared import same_reading
-from .maps import attention_maps
 from .prefix import BlockOutputs
 from .statistics import Originals, all_statistics, one_layers_statistics
 
@@ -44,7 +44,7 @@ class Evaluation:
         self,
         loaded: "Loaded",
         layers: Sequence[AttentionLayer],
-        examples: Examples,
+        examples: SplitExamples,
         *,
         tick: Tick | None = None,
         cache_bytes: float = CACHE_BYTES,
@@ -56,7 +56,7 @@ class Evaluation:
         self.examples = examples
         self.tick: Tick = tick or (lambda done, total, words: None)
         self.original: tuple[HeadWeights, ...] = tuple(
-            (layer.read(self.model) for layer in self.layers) if original is None else original
+            (layer.read_weights(self.model) for layer in self.layers) if original is None else original
         )
         self.settled: dict[int, HeadWeights] = {}
         self._rewritten: Rewritten = WeakKeyDictionary()
@@ -75,8 +75,7 @@ class Evaluation:
     ) -> Float[np.ndarray, " examples"]:
         """The loss of each example with these layers changed, on top of what is settled; always in the same order.
 
-        Of the calibration part, those that `Examples.scored` names. Raises InputError for a loss that is not finite on
-        the original.
+        Of the calibration part, the scored ones. Raises InputError for a loss that is not finite on the original.
         """
         changes = {
             index: weights
@@ -85,7 +84,7 @@ class Evaluation:
         }
         if not changes and part in self._base:
             return self._base[part].copy()
-        batches = enumerate(self.examples.part(part))
+        batches = enumerate(self.examples.judged_part(part))
         with self.changed(changes):
             values = [self._batch_losses(part, place, batch, changes) for place, batch in batches]
         losses = np.concatenate(values)
@@ -153,7 +152,7 @@ class Evaluation:
     def _batch_losses(self, part: str, place: int, batch: Batch, changes: Mapping[int, HeadWeights]) -> np.ndarray:
         first = min(changes, default=len(self.layers))
         with self.running(part, place, batch, first), torch.no_grad():
-            values = self.examples.loss.values(self.model, batch)
+            values = self.examples.loss.example_losses(self.model, batch)
         require(
             values.shape == (batch.examples,),
             f"the loss must be one number per example, of shape ({batch.examples},), got {tuple(values.shape)}.",
@@ -167,7 +166,7 @@ class Evaluation:
         batches = self.examples.held_out if part == "held_out" else self.examples.calibration
         share = batch.tokens / sum(other.tokens for other in batches)
         before = outputs.ran
-        with fixed_draws(place), outputs.run(place, share, first):
+        with fixed_draws(place), outputs.run_batch(place, share, first):
             yield
         self.forward_tokens += batch.tokens * (outputs.ran - before) / len(self.layers)
 
@@ -179,3 +178,40 @@ def _require_finite(losses: np.ndarray, name: str) -> None:
             f"the {name} of the unchanged model is {losses[bad[0]]} for example {bad[0]}; "
             "leave such examples out of the data, or correct the loss."
         )
+
+
+def attention_maps(
+    model: Any, layers: int, batches: Sequence[Batch], examples: int
+) -> Iterator[list[Float[np.ndarray, "heads queries keys"]]]:
+    """Each layer's attention between the real tokens of an example, for the first examples.
+
+    Nothing where the model does not hand it out. The weights are large: one example is run at a time, nothing is kept.
+    """
+    implementation = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    if implementation is None or any(batch.given is not None for batch in batches):
+        return
+    rows = ((batch, row) for batch in batches for row in range(batch.examples))
+    try:
+        model.set_attn_implementation("eager")
+        for batch, row in itertools.islice(rows, examples):
+            inputs = {name: value[row : row + 1] for name, value in batch.inputs_on(device_of(model)).items()}
+            with torch.no_grad():
+                answer = model(**inputs, **no_cache(model), output_attentions=True)
+            attentions = getattr(answer, "attentions", None) or ()
+            if len(attentions) != layers or any(item is None for item in attentions):
+                return
+            counted = None if batch.counted is None else batch.counted[row].cpu().numpy()
+            yield [_real(weights[0].double().cpu().numpy(), counted) for weights in attentions]
+    except (ValueError, TypeError, AttributeError):  # The class has no such option.
+        return
+    finally:
+        model.set_attn_implementation(implementation)
+
+
+def _real(
+    weights: Float[np.ndarray, "heads queries keys"], counted: np.ndarray | None
+) -> Float[np.ndarray, "heads real_queries real_keys"]:
+    """The real tokens' weights on the real tokens."""
+    if counted is None or len(counted) != weights.shape[1]:
+        return weights
+    return weights[:, counted][:, :, counted]

@@ -37,7 +37,7 @@ class BlockOutputs:
         return sum(_bytes(output) for outputs in self.kept.values() for output in outputs.values())
 
     @contextmanager
-    def run(self, batch: int, share: float, changed: int) -> Iterator[None]:
+    def run_batch(self, batch: int, share: float, changed: int) -> Iterator[None]:
         """One batch, a `share` of all, goes through the model within; blocks from `changed` on are not as recorded."""
         if not self.usable:
             self.ran += len(self.blocks)

@@ -37,21 +37,21 @@ class Sums:
         self.tokens = 0
         self.gradients: list[np.ndarray] = []
 
-    def add(
+    def add_tokens(
         self,
-        features: Float[Tensor, "tokens features"],
-        inputs: Float[Tensor, "tokens width"],
-        target: Float[Tensor, "tokens features"] | None,
+        seen: "Taken",
+        counted: Bool[Tensor, "rows tokens"] | None,
+        target: Float[Tensor, "counted features"] | None,
         output: Float[Tensor, "out_width features"],
     ) -> None:
         """Take tokens in; `target` has the original's features where these are of a changed model."""
-        features = _with_one(features)
+        features = _with_one(_counted_rows(seen.features, counted))
         moments = features.T @ features
         self.moments = self.moments + moments
         # Without a target, it is the original output projection of these very features.
         cross = output @ moments[:-1] if target is None else (target.double() @ output.T).T @ features
         self.cross = self.cross + cross
-        inputs = _with_one(inputs)
+        inputs = _with_one(_counted_rows(seen.inputs, counted))
         self.inputs = self.inputs + inputs.T @ inputs
         self.tokens += len(features)
 
@@ -61,7 +61,7 @@ class Sums:
         assert seen.output.grad is not None
         by_row = seen.gate.grad.double().cpu().numpy()
         self.gradients.append(by_row.reshape(-1, examples, by_row.shape[-1]).sum(0))
-        slopes = _rows(seen.output.grad, counted).double()
+        slopes = _counted_rows(seen.output.grad, counted).double()
         self.fisher = self.fisher + slopes.T @ slopes
 
     def mean(self) -> LayerStatistics:
@@ -144,11 +144,11 @@ def all_statistics(evaluation: "Evaluation") -> tuple[LayerStatistics, ...]:
         targets = evaluation.originals.features_of(place, layers)
         with evaluation.changed(), fixed_draws(place), _mask_of_call(model) as mask:
             with taking(model, layers, gated=gated) as taken, torch.set_grad_enabled(gated):
-                values = (loss.probes if gated else loss.values)(model, batch)
+                values = (loss.probes if gated else loss.example_losses)(model, batch)
             gated = gated and _differentiated(values, taken, batch)
         counted = _counted(batch, mask)
         for layer, total, seen, target in zip(layers, sums, taken, targets, strict=True):
-            total.add(_rows(seen.features, counted), _rows(seen.inputs, counted), target, _output(evaluation, layer))
+            total.add_tokens(seen, counted, target, _output(evaluation, layer))
             if gated:
                 total.add_gradients(seen, counted, batch.examples)
             else:
@@ -171,9 +171,8 @@ def one_layers_statistics(evaluation: "Evaluation", index: int) -> LayerStatisti
                 evaluation.running("calibration", place, batch, index),
                 taking(model, [layer], stop=True) as taken,
             ):
-                evaluation.examples.loss.values(model, batch)
-            counted = _counted(batch, mask)
-            total.add(_rows(taken[0].features, counted), _rows(taken[0].inputs, counted), target, output)
+                evaluation.examples.loss.example_losses(model, batch)
+            total.add_tokens(taken[0], _counted(batch, mask), target, output)
     return total.mean()
 
 
@@ -197,7 +196,7 @@ class Originals:
             return [None] * len(layers)
         seen = self.kept.get(place)
         if seen is None:
-            seen = self._run(place, self.evaluation.layers if self.fits else layers)
+            seen = self._run_original(place, self.evaluation.layers if self.fits else layers)
             batches = self.evaluation.examples.calibration
             size = sum(features.numel() * features.element_size() for features in seen.values())
             self.fits = self.fits and size * sum(b.tokens for b in batches) < ORIGINAL_BYTES * batches[place].tokens
@@ -205,7 +204,7 @@ class Originals:
                 self.kept[place] = seen
         return [seen[layer.index] for layer in layers]
 
-    def _run(self, place: int, layers: Sequence[AttentionLayer]) -> dict[int, Tensor]:
+    def _run_original(self, place: int, layers: Sequence[AttentionLayer]) -> dict[int, Tensor]:
         model, batch = self.evaluation.model, self.evaluation.examples.calibration[place]
         with (
             torch.no_grad(),
@@ -213,10 +212,10 @@ class Originals:
             _mask_of_call(model) as mask,
             taking(model, layers, stop=True) as taken,
         ):
-            self.evaluation.examples.loss.values(model, batch)
+            self.evaluation.examples.loss.example_losses(model, batch)
         self.evaluation.forward_tokens += batch.tokens
         counted = _counted(batch, mask)
-        return {layer.index: _rows(seen.features, counted) for layer, seen in zip(layers, taken, strict=True)}
+        return {layer.index: _counted_rows(seen.features, counted) for layer, seen in zip(layers, taken, strict=True)}
 
 
 def _differentiated(values: Tensor, taken: Sequence[Taken], batch: Batch) -> bool:
@@ -263,15 +262,13 @@ def _counted(batch: Batch, masks: list[Tensor]) -> Bool[Tensor, "rows tokens"] |
     return masks[-1].bool() if masks else None
 
 
-def _rows(values: Tensor, counted: Bool[Tensor, "rows tokens"] | None) -> Float[Tensor, "counted features"]:
-    """The tokens that count, one after another."""
+def _counted_rows(values: Tensor, counted: Bool[Tensor, "rows tokens"] | None) -> Float[Tensor, "counted features"]:
     if counted is not None and values.shape[:-1] == counted.shape:
         return values[counted.to(values.device)]
     return values.reshape(-1, values.shape[-1])
 
 
 def _output(evaluation: "Evaluation", layer: AttentionLayer) -> Float[Tensor, "out_width features"]:
-    """The original's output projection."""
     output = evaluation.original[layer.index].output
     return torch.from_numpy(output.reshape(len(output), -1)).to(device_of(evaluation.model))
 

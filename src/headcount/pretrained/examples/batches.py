@@ -60,7 +60,7 @@ def in_batches(held_out: Any, calibration: Any, most: int, batch: Callable[[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class SplitExamples:
     """The examples that a trained model is judged on: statistics and refits see `calibration`, losses are reported on
     `held_out`; no example is in both.
 
@@ -76,7 +76,7 @@ class Examples:
     held_out: Sequence[Batch]
     scored: int | None = None
 
-    def part(self, name: Part) -> Sequence[Batch]:
+    def judged_part(self, name: Part) -> Sequence[Batch]:
         """The batches whose losses are taken: all that are held out, or the scored ones of the calibration part."""
         return self.held_out if name == "held_out" else self.calibration[: self.scored]
 

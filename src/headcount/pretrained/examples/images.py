@@ -78,7 +78,6 @@ def image_batches(
 
 
 def random_images(model: nn.Module, sizes: Sizes, seed: int, limit: int | None) -> Parts:
-    """Random smooth images."""
     per_image = tokens_per_image(model)
     held_out, calibration = wanted_examples(sizes, per_image, limit, FEWEST_IMAGES)
     pixels = smooth_images(model, held_out + calibration, seed)

@@ -42,7 +42,7 @@ def text_batches(
     counts = [len(row) for row in rows]
 
     def batch(places: Sequence[int]) -> Batch:
-        inputs, counted = padded(tokenizer, [rows[place] for place in places])
+        inputs, counted = padded_rows(tokenizer, [rows[place] for place in places])
         extras = {} if labels is None else {"labels": torch.tensor([labels[kept[place]] for place in places])}
         return Batch(inputs, len(places), counted, extras)
 
@@ -68,7 +68,7 @@ def pair_batches(
         held_out, calibration = held_out[: max(1, limit // 3)], calibration[: max(1, limit - limit // 3)]
 
     def batch(places: Sequence[int]) -> Batch:
-        inputs, counted = padded(tokenizer, [rows[side][place] for side in (0, 1) for place in places])
+        inputs, counted = padded_rows(tokenizer, [rows[side][place] for side in (0, 1) for place in places])
         return Batch(inputs, len(places), counted, {"scores": torch.tensor([chosen[place][2] for place in places])})
 
     longest = [2 * max(len(first), len(second)) for first, second in zip(*rows, strict=True)]
@@ -93,7 +93,7 @@ def random_texts(model: Any, tokenizer: Any, sizes: Sizes, seed: int, limit: int
     rows = [[*before, *line, *after] for line in drawn.tolist()]
 
     def batch(some: list[list[int]]) -> Batch:
-        inputs, counted = padded(tokenizer, some)
+        inputs, counted = padded_rows(tokenizer, some)
         return Batch(inputs, len(counted), counted)
 
     return in_batches(rows[:held_out], rows[held_out:], max(BATCH_TOKENS, sizes.batch) // length, batch)
@@ -129,7 +129,7 @@ def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> 
     return answer[0], answer[1]
 
 
-def padded(tokenizer: Any, rows: Sequence[Sequence[int]]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def padded_rows(tokenizer: Any, rows: Sequence[Sequence[int]]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """Token rows as inputs of a model, padded on the right with the tokenizer's token (else 0), and which are real."""
     filler = getattr(tokenizer, "pad_token_id", None) or 0
     longest = max(map(len, rows))

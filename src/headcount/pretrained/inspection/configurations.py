@@ -3,19 +3,14 @@
 import shlex
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..loading.describing import short_name
-from ..removal.refit import refitted_in_order
-from ..storing.changing import group_plan
 from ..storing.cost import cached_bytes, seconds_per_thousand_tokens
-from ..storing.plan import fitted, pruned_plan
-from ..storing.preflight import LayerShape, preflight
+from ..storing.plan import fitted, group_plan, refitted_plan
+from ..storing.preflight import AttentionShape, preflight
 from .measuring import Fact, Subject, Values
-from .order import kept_by_order
-
-if TYPE_CHECKING:
-    from ..storing.plan import Plan
+from .order import kept_equally
 
 KEPT = (0.9, 0.75, 0.5)
 """Shares of every layer's heads that are kept, rounded to counts that the key heads can share equally."""
@@ -47,8 +42,10 @@ def configuration_facts(subject: Subject) -> list[Fact]:
     work = subject.schedule.passes["configurations"] / max(1, len(changed))
     measured = [("original", "time of the original", 0.5, partial(_original, subject))]
     for verb, shape in changed:
-        name = _name(verb, shape)
-        measured.append((name, f"a model with {name}", work, partial(_measured, subject, verb=verb, shape=shape)))
+        name = _configuration_name(verb, shape)
+        measured.append(
+            (name, f"a model with {name}", work, partial(_measure_configuration, subject, verb=verb, shape=shape))
+        )
     for count in () if any(verb == "prune" for verb, _ in changed) else subject.schedule.zeroed_counts:
         name = f"{_counted(count, 'head')} zeroed"
         measured.append((name, "configurations", 0.0, partial(_zeroed, subject, count=count)))
@@ -64,23 +61,23 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def _name(verb: str, shape: LayerShape) -> str:
+def _configuration_name(verb: str, shape: AttentionShape) -> str:
     return _counted(shape.heads, "head") if verb == "prune" else _counted(shape.key_heads, "key head")
 
 
 def _config(subject: Subject) -> Any:
-    from ..layers.recognising import configured
+    from ..layers.find import configured
 
     return configured(subject.loaded.model)[1]
 
 
-def _stored_shapes(subject: Subject) -> list[tuple[str, LayerShape]]:
+def _stored_shapes(subject: Subject) -> list[tuple[str, AttentionShape]]:
     """The verb and the shape of every configuration that a stock class stores, fewer heads first, the largest first.
 
     None where layers have different shapes: no stock class stores one count for them.
     """
     layers, config = subject.evaluation.layers, _config(subject)
-    shapes = {LayerShape(layer.heads, layer.key_heads, layer.head_dim) for layer in layers}
+    shapes = {AttentionShape(layer.heads, layer.key_heads, layer.head_dim) for layer in layers}
     if len(shapes) != 1 or config is None:
         return []
     (original,) = shapes
@@ -99,24 +96,6 @@ def _stored_shapes(subject: Subject) -> list[tuple[str, LayerShape]]:
     return [(verb, shape) for verb, shape in fewer if preflight(config, [shape] * len(layers)).possible]
 
 
-def pruned_equally(subject: Subject, values: Values, keep: int) -> "Plan":
-    """The heads that each layer's own curve keeps longest, all layers refitted in order."""
-    kept = [
-        kept_by_order(values[f"curve/{index}"]["order"], weights.heads, weights.key_heads, weights.heads - keep)
-        for index, weights in enumerate(subject.evaluation.original)
-    ]
-    return pruned_to(subject, kept)
-
-
-def pruned_to(subject: Subject, kept: list[list[int]]) -> "Plan":
-    """These heads of every layer, all layers refitted in order."""
-    try:
-        changes = refitted_in_order(subject.evaluation, kept)
-    finally:
-        subject.evaluation.settle({})
-    return pruned_plan(subject.evaluation, changes, kept)
-
-
 def _original(subject: Subject, values: Values) -> dict[str, Any]:
     names = ("heads", "key_heads", "head_dim", "parameters", "cache_bytes_per_token")
     return {
@@ -130,10 +109,10 @@ def _original(subject: Subject, values: Values) -> dict[str, Any]:
     }
 
 
-def _measured(subject: Subject, values: Values, verb: str, shape: LayerShape) -> dict[str, Any]:
+def _measure_configuration(subject: Subject, values: Values, verb: str, shape: AttentionShape) -> dict[str, Any]:
     evaluation, loaded = subject.evaluation, subject.loaded
     if verb == "prune":
-        plan = pruned_equally(subject, values, shape.heads)
+        plan = refitted_plan(evaluation, kept_equally(values, evaluation.original, shape.heads))
         command = store_command(subject, "prune", "--keep", shape.heads, out="heads")
     else:
         plan = group_plan(evaluation, key_heads=shape.key_heads)
@@ -152,7 +131,7 @@ def _measured(subject: Subject, values: Values, verb: str, shape: LayerShape) ->
         if head not in kept
     ]
     return {
-        "name": _name(verb, shape),
+        "name": _configuration_name(verb, shape),
         "kind": plan.kind,
         **vars(shape),
         "losses": losses.tolist(),

@@ -139,7 +139,6 @@ class WholeModel:
 
     @property
     def gone(self) -> tuple[tuple[int, int], ...]:
-        """The heads that can go within the tolerance."""
         if self.alone is not None:
             return tuple((self.alone.index, head) for head in self.alone.order[: self.removable.at])
         return self.removed[: self.removable.at]
@@ -162,7 +161,7 @@ class WholeModel:
 
 def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | None:
     """Read the descent, whole or its longest part, and its peers; None where it was not measured."""
-    stretches, total = facts.parts("descent"), sum(layer.heads for layer in layers)
+    stretches, total = facts.by_part("descent"), sum(layer.heads for layer in layers)
     furthest = max(stretches, key=int, default="")
     stored = facts.fact("descent") or stretches.get(furthest) or {}
     curve = facts.curve(stored, "kept", total, "descent")
@@ -194,7 +193,7 @@ def _alone(layers: tuple[LayerReading, ...], removable: Interval) -> tuple[Layer
 
 
 def _read_peers(facts: Facts, total: int) -> dict[str, Increases]:
-    stored = {name: each for part in facts.parts("peer").values() for name, each in part.items()}
+    stored = {name: each for part in facts.by_part("peer").values() for name, each in part.items()}
     stored = {**facts.fact("peers"), **stored}
     curves = {name: facts.curve(each, "kept", total, f"peers ({name})") for name, each in stored.items()}
     return {name: curve for name, curve in curves.items() if curve is not None}

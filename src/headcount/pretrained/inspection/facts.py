@@ -58,7 +58,6 @@ class Increases:
         return Interval(self.at[index], low, high)
 
     def without_original(self) -> "Increases":
-        """The curve without its last place."""
         return Increases(self.mean[:-1], self.drawn[:, :-1], self.at[:-1])
 
     def as_dict(self) -> dict[str, list[float]]:
@@ -141,12 +140,11 @@ class Facts:
         """A fact; empty where it is missing."""
         return self.stored.get(name) or {}
 
-    def parts(self, kind: str) -> dict[str, Any]:
+    def by_part(self, kind: str) -> dict[str, Any]:
         """The facts called "kind/..", by what follows."""
         return {name.split("/", 1)[1]: each for name, each in self.stored.items() if name.startswith(f"{kind}/")}
 
     def layers(self) -> range:
-        """Every layer of the model."""
         return range(int(self.model.get("layers") or 0))
 
     def number(self, name: str, layer: int) -> int:

@@ -52,11 +52,10 @@ class Transition:
 
 
 def curve_facts(subject: Subject) -> list[Fact]:
-    """The facts "curve/L"."""
-    return subject.by_layer("curve", "removing heads one by one", _measured)
+    return subject.by_layer("curve", "removing heads one by one", _measure_curve)
 
 
-def _measured(subject: Subject, index: int) -> dict[str, Any]:
+def _measure_curve(subject: Subject, index: int) -> dict[str, Any]:
     from ..removal.elimination import layer_curve
 
     order, losses = layer_curve(subject.evaluation, index, subject.statistics[index])

@@ -31,11 +31,10 @@ REMOVED = "\u00d7"
 
 
 def importance_facts(subject: Subject) -> list[Fact]:
-    """The facts "importance/L"."""
-    return subject.by_layer("importance", "importance of each head", _measured)
+    return subject.by_layer("importance", "importance of each head", _measure_importance)
 
 
-def _measured(subject: Subject, index: int) -> dict[str, Any]:
+def _measure_importance(subject: Subject, index: int) -> dict[str, Any]:
     from ..removal.importance import layer_importance
 
     leave_one_out = subject.schedule.leave_one_out

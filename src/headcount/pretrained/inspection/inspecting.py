@@ -23,7 +23,7 @@ from .result import Inspection
 if TYPE_CHECKING:
     from torch import nn
 
-    from ..examples.batches import Examples
+    from ..examples.batches import SplitExamples
 
 QUESTION = "which heads and ranks does this trained model need"
 
@@ -151,7 +151,7 @@ def prepare(
     if stored and (data is None or isinstance(data, str | Path)):
         read_by = {"model": loaded.source, "--data": data, "--length": length, "--examples": examples}
         read_by["--seed"] = seed or None
-    parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
+    parts = {"held_out": read.held_out, "scored": read.judged_part("calibration"), "calibration": read.calibration}
     sizes = {part: sum(batch.tokens for batch in batches) for part, batches in parts.items()}
     sizes |= {"layers": len(layers), "heads": sum(layer.heads for layer in layers)}
     sizes["used_parameters"] = max(1, sum(block_and_head_parameters(loaded.model)))
@@ -168,7 +168,7 @@ def prepare(
     )
 
 
-def longest_of(examples: "Examples") -> int | None:
+def longest_of(examples: "SplitExamples") -> int | None:
     """Tokens of the longest example; None where they are no texts."""
     inputs = [batch.inputs for batch in (*examples.held_out, *examples.calibration)]
     return max((each["input_ids"].shape[1] for each in inputs if "input_ids" in each), default=None)

@@ -73,7 +73,6 @@ class LayerReading:
 
 
 def read_layer(facts: Facts, index: int) -> LayerReading:
-    """Read one layer from the facts."""
     heads, stored = facts.number("heads", index), facts.fact(f"curve/{index}")
     curve, ranks = facts.curve(stored, "kept", heads, f"curve/{index}"), read_ranks(facts, index)
     short_of, support, evidence = _short_of(facts, curve, ranks)
@@ -139,7 +138,6 @@ def _cost(curve: Increases) -> str:
 
 
 def signed(value: float) -> str:
-    """An increase with its sign."""
     return f"+{decimal(value)}" if value > 0 else decimal(value)
 
 
@@ -209,10 +207,10 @@ def _row(layer: LayerReading) -> tuple[str, ...]:
 
 def _step_row(layer: LayerReading, unit: float) -> tuple[str, ...]:
     ranks = [layer.ranks[kind].curve if kind in layer.ranks else None for kind in KINDS]
-    return str(layer.index), *(_step(curve, unit) for curve in (layer.curve, *ranks))
+    return str(layer.index), *(_step_words(curve, unit) for curve in (layer.curve, *ranks))
 
 
-def _step(curve: Increases | None, unit: float) -> str:
+def _step_words(curve: Increases | None, unit: float) -> str:
     """The loss increase at the place before the original, and that place where it is not one less."""
     if curve is None or len(curve.at) < 2:
         return "-"

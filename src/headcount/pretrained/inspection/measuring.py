@@ -24,7 +24,7 @@ from .facts import LAST_FACT, SPENT, TOLERANCE
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
-    from ..examples.batches import Examples
+    from ..examples.batches import SplitExamples
     from ..loading.load import Loaded
 
 Values = Mapping[str, Any]
@@ -70,7 +70,7 @@ class Subject:
         return self.evaluation.loaded
 
     @property
-    def examples(self) -> "Examples":
+    def examples(self) -> "SplitExamples":
         return self.evaluation.examples
 
     @cached_property

@@ -52,12 +52,10 @@ class TrainedModel:
 
     @property
     def name(self) -> str:
-        """The model's name without the folder it lies in."""
         return str(self.model.get("name") or "the model").rstrip("/").split("/")[-1]
 
     @property
     def heads(self) -> int:
-        """Heads of all layers."""
         return sum(layer.heads for layer in self.layers)
 
     @property

@@ -89,7 +89,7 @@ def trained_model_document(
         name=experiment.name,
         title=model.name,
         question=f"{experiment.question[:1].upper()}{experiment.question[1:].rstrip('?')}?",
-        headline=headline(model),
+        headline=inspection_headline(model),
         warning=warning,
         blocks=(
             Text(((model.name, "bold"),), shown="terminal"),
@@ -116,7 +116,7 @@ def sentences(model: TrainedModel) -> tuple[str, ...]:
     return tuple(filter(None, (say(model) for say in SENTENCES)))
 
 
-def headline(model: TrainedModel) -> str:
+def inspection_headline(model: TrainedModel) -> str:
     """How many heads can go, in one sentence; before that is measured, what is known of the layers."""
     allowed, whole = f"within a loss increase of {decimal(model.budget)}", model.whole
     if whole is not None:

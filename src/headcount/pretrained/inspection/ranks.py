@@ -40,10 +40,10 @@ class RankReading:
 
 def rank_facts(subject: Subject) -> list[Fact]:
     """The facts "rank/L"; none where the effort does not lower ranks."""
-    return subject.by_layer("rank", "lowering ranks", _measured) if subject.schedule.effort.rank_points else []
+    return subject.by_layer("rank", "lowering ranks", _measure_ranks) if subject.schedule.effort.rank_points else []
 
 
-def _measured(subject: Subject, index: int) -> dict[str, Any]:
+def _measure_ranks(subject: Subject, index: int) -> dict[str, Any]:
     from ..rank.low_rank import rank_curve
 
     ranks = subject.schedule.effort.ranks_of(subject.evaluation.layers[index].head_dim)

@@ -59,7 +59,7 @@ class Configuration:
 
 def read_configurations(facts: Facts) -> tuple[Configuration, ...]:
     """Every measured configuration, the original first where it is one of them."""
-    parts = sorted(facts.parts("configuration").values(), key=lambda each: each.get("parameters") or 0, reverse=True)
+    parts = sorted(facts.by_part("configuration").values(), key=lambda each: each.get("parameters") or 0, reverse=True)
     stored = facts.stored.get("configurations") or parts
     return tuple(_configuration(facts, each) for each in stored) if len(facts.base) else ()
 

@@ -31,15 +31,14 @@ class Pair:
 
 
 def redundancy_facts(subject: Subject) -> list[Fact]:
-    """The facts "redundancy/L"."""
-    return subject.by_layer("redundancy", "comparing heads", _measured)
+    return subject.by_layer("redundancy", "comparing heads", _measure_redundancy)
 
 
-def _measured(subject: Subject, index: int) -> dict[str, Any]:
+def _measure_redundancy(subject: Subject, index: int) -> dict[str, Any]:
     from ..sharing.moments import LayerMoments
     from ..sharing.shared import lost_with_keys_of_others
 
-    layer = LayerMoments.measured(subject.evaluation, index, subject.statistics[index])
+    layer = LayerMoments.of_layer(subject.evaluation, index, subject.statistics[index])
     return {
         "reading": None if subject.same_reading is None else subject.same_reading[index].tolist(),
         "keys": lost_with_keys_of_others(layer).tolist(),

@@ -97,7 +97,7 @@ class AttentionLayer:
     holder: str
     layout: Layout
 
-    def read(self, model: nn.Module) -> HeadWeights:
+    def read_weights(self, model: nn.Module) -> HeadWeights:
         """The layer's weights as they are now, exactly, in float64."""
         *inputs, output = self._projections(model)
         matrices = [projection.matrix() for projection in inputs]
@@ -113,7 +113,7 @@ class AttentionLayer:
             arrays[f"{name}_bias"] = None if bias is None else bias.reshape(group, -1)
         return HeadWeights(**arrays)
 
-    def write(self, model: nn.Module, weights: HeadWeights) -> None:
+    def write_weights(self, model: nn.Module, weights: HeadWeights) -> None:
         """Put these weights in their place; errors are those of `stored_values`."""
         with torch.no_grad():
             for parameter, values in self.stored_values(model, weights):
@@ -150,7 +150,7 @@ class AttentionLayer:
         """The output projection: its input is the concatenation of all heads' outputs."""
         return self._module(model, self.layout.output)
 
-    def parameters(self, model: nn.Module) -> Iterator[nn.Parameter]:
+    def stored_parameters(self, model: nn.Module) -> Iterator[nn.Parameter]:
         """The stored weights and biases of all projections."""
         for module in self._modules(model):
             yield from module.parameters(recurse=False)

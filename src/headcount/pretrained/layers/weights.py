@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 @runtime_checkable
 class Shaped(Protocol):
-    """What has the shape of a layer: `HeadWeights`, `AttentionLayer`, `LayerShape`."""
+    """What has the shape of a layer: `HeadWeights`, `AttentionLayer`, `AttentionShape`."""
 
     @property
     def heads(self) -> int: ...

@@ -14,7 +14,7 @@ import numpy as np
 from ..storing.cost import cached_bytes
 
 if TYPE_CHECKING:
-    from ..examples.batches import Examples
+    from ..examples.batches import SplitExamples
     from ..layers.find import AttentionLayer
     from ..layers.weights import HeadWeights
     from .load import Loaded
@@ -50,7 +50,7 @@ def about_model(
     }
 
 
-def about_data(examples: "Examples") -> dict[str, Any]:
+def about_data(examples: "SplitExamples") -> dict[str, Any]:
     """The fact "data", but for the scale."""
     return {
         "kind": examples.kind,
@@ -83,11 +83,11 @@ def digest_of(value: Any) -> str:
         False
     """
     digest = hashlib.sha256()
-    _add(digest, value)
+    _add_to_digest(digest, value)
     return digest.hexdigest()[:20]
 
 
-def _add(digest: Any, value: Any) -> None:
+def _add_to_digest(digest: Any, value: Any) -> None:
     if hasattr(value, "detach"):  # a tensor of torch, which is not imported for it
         value = value.detach().cpu().contiguous().numpy()
     if isinstance(value, np.ndarray):
@@ -96,24 +96,24 @@ def _add(digest: Any, value: Any) -> None:
     elif isinstance(value, Mapping):
         digest.update(f"mapping {len(value)}\n".encode())
         for name, each in value.items():
-            _add(digest, str(name))
-            _add(digest, each)
+            _add_to_digest(digest, str(name))
+            _add_to_digest(digest, each)
     elif isinstance(value, list | tuple):
         digest.update(f"list {len(value)}\n".encode())
         for each in value:
-            _add(digest, each)
+            _add_to_digest(digest, each)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         digest.update(f"{type(value).__name__}\n".encode())
-        _add(digest, {each.name: getattr(value, each.name) for each in dataclasses.fields(value)})
+        _add_to_digest(digest, {each.name: getattr(value, each.name) for each in dataclasses.fields(value)})
     elif isinstance(value, str | bytes | int | float | bool | None):
         digest.update(f"{type(value).__name__} {value!r}\n".encode())
     elif isinstance(value, functools.partial):
-        _add(digest, ["partial", value.func, value.args, value.keywords])
+        _add_to_digest(digest, ["partial", value.func, value.args, value.keywords])
     else:
         digest.update(f"{_source(value)}\n".encode())
         identity = getattr(value, "identity", None)
         if identity is not None:
-            _add(digest, identity)
+            _add_to_digest(digest, identity)
 
 
 def _source(value: Any) -> str:

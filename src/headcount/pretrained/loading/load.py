@@ -14,8 +14,7 @@ from torch import nn
 
 from ..._draws import named_generator
 from ...errors import InputError
-from ..layers.find import attention_layers
-from ..layers.recognising import configured
+from ..layers.find import attention_layers, configured
 from .sources import found_folder, read_config, reason
 
 
@@ -49,7 +48,7 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
     """
     folder = found_folder(str(name_or_folder), _recognised)
     kind, config = _recognised(folder)
-    model = _weights(folder, kind).to(_usable(device))
+    model = _loaded_weights(folder, kind).to(_usable(device))
     model.requires_grad_(False)
     return Loaded(
         model=model,
@@ -133,7 +132,7 @@ def _usable(device: str) -> torch.device:
     return torch.device(device)
 
 
-def _weights(folder: Path, kind: Any) -> nn.Module:
+def _loaded_weights(folder: Path, kind: Any) -> nn.Module:
     try:
         # Weights that a file lacks are drawn at random: the same ones every time.
         with torch.random.fork_rng(devices=[]), quiet():

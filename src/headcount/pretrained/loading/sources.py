@@ -100,7 +100,7 @@ def read_config(folder: Path) -> Any:
     """The config as transformers reads it; raises InputError for what cannot be a model that headcount measures."""
     import transformers
 
-    from ..layers.recognising import refuse_config
+    from ..layers.find import refuse_config
 
     try:
         stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))

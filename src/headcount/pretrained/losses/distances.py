@@ -40,7 +40,7 @@ class EmbeddingDistance(Loss):
         self.scale = mean_distance(torch.cat([batch.extras["original"] for batch in batches]).double().numpy())
         self.scale_words = f"Different examples are {self.scale:.3g} apart in the original, the scale of the loss."
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         answer = self.embed(model, batch)
         # Half the squared distance of unit vectors, which does not cancel where the two are nearly equal.
         return 0.5 * torch.sum((answer - batch.extras["original"].to(answer.device)) ** 2, dim=1)
@@ -85,7 +85,7 @@ class SimilarityError(Loss):
         design = np.stack([cosines, np.ones_like(cosines)], axis=1)
         (self.slope, self.shift), *_ = np.linalg.lstsq(design, scores, rcond=None)
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         cosines = self._cosines(model, batch)
         predicted = float(self.slope) * cosines + float(self.shift)
         return (predicted - batch.extras["scores"].to(cosines)) ** 2
@@ -104,7 +104,7 @@ class LabelLoss(Loss):
         labels = torch.cat([batch.extras["labels"] for batch in batches])
         self.scale = _entropy(np.bincount(labels.numpy()) / len(labels)) or 1.0
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         logits = class_logits(model, batch)
         return functional.cross_entropy(logits, batch.extras["labels"].to(logits.device), reduction="none")
 
@@ -135,7 +135,7 @@ class AnswerDivergence(Loss):
             count += math.prod(chances.shape[:-1])
         self.scale = _entropy(np.asarray(total / count)) or 1.0
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         logits = functional.log_softmax(widened(self.logits(model, batch)), -1)
         original = batch.extras["original"].to(logits.device)
         return _per_example(torch.sum(original.exp() * (original - logits), dim=-1))

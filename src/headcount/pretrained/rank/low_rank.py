@@ -119,7 +119,6 @@ def low_rank_scores(layer: LayerMoments, rank: int) -> HeadWeights:
 
 
 def with_mapped_keys(weights: HeadWeights, maps: Float[np.ndarray, "key_heads head_dim head_dim"]) -> HeadWeights:
-    """The layer with its keys mapped."""
     bias = None if weights.key_bias is None else np.einsum("gab,gb->ga", maps, weights.key_bias)
     return replace(weights, key=maps @ weights.key, key_bias=bias)
 
@@ -185,22 +184,15 @@ def score_factors(
     layer: LayerMoments, rank: int
 ) -> tuple[Float[np.ndarray, "key_heads rank head_dim"], Float[np.ndarray, "key_heads rank head_dim"]]:
     """(left, right) with q . k near (left q) . (right k), for layers without rotary positions and norms."""
-    factors = [
-        _score_factors(queries, key @ layer.inputs @ key.T, rank)
-        for queries, key in zip(layer.queries, layer.keys, strict=True)
-    ]
-    return np.stack([left for left, _ in factors]), np.stack([right for _, right in factors])
-
-
-def _score_factors(
-    queries: Float[np.ndarray, "dim dim"], keys: Float[np.ndarray, "dim dim"], rank: int
-) -> tuple[Float[np.ndarray, "rank dim"], Float[np.ndarray, "rank dim"]]:
-    """`score_factors` from the moments of queries and keys."""
-    query_root, key_root = square_root(queries), square_root(keys)
-    left, sizes, right = np.linalg.svd(query_root @ key_root)
-    enough = sizes[:rank] > NEGLIGIBLE * sizes[0]
-    scale = np.where(enough, np.sqrt(np.where(enough, sizes[:rank], 1.0)), np.inf)[:, None]
-    return right[:rank] @ key_root / scale, left[:, :rank].T @ query_root / scale
+    left, right = [], []
+    for queries, key in zip(layer.queries, layer.keys, strict=True):
+        query_root, key_root = square_root(queries), square_root(key @ layer.inputs @ key.T)
+        first, sizes, second = np.linalg.svd(query_root @ key_root)
+        enough = sizes[:rank] > NEGLIGIBLE * sizes[0]
+        scale = np.where(enough, np.sqrt(np.where(enough, sizes[:rank], 1.0)), np.inf)[:, None]
+        left.append(second[:rank] @ key_root / scale)
+        right.append(first[:, :rank].T @ query_root / scale)
+    return np.stack(left), np.stack(right)
 
 
 def rank_curve(
@@ -215,7 +207,7 @@ def rank_curve(
     Without `ranks`, four are tried per curve, bisecting for where the loss rises by 1 % of its scale. Returns "scores"
     and "values", each with ranks, falling from head_dim, and one row of losses per rank.
     """
-    layer, base = LayerMoments.measured(evaluation, index, statistics), evaluation.losses()
+    layer, base = LayerMoments.of_layer(evaluation, index, statistics), evaluation.losses()
     allowed = base.mean() + TOLERANCE * evaluation.examples.loss.scale_of(base)
     curves = {}
     step = 1 if layer.rotary is None else 2

@@ -235,7 +235,6 @@ class _Search:
         return increase
 
     def _take(self, layer: int, head: int) -> None:
-        """Remove a head and fit its layer again."""
         self.kept[layer].remove(head)
         self.removed.append((layer, head))
         self.scores = {key: value for key, value in self.scores.items() if key[0] != layer}

@@ -53,7 +53,6 @@ class Elimination:
         return result
 
     def remove(self, head: int) -> None:
-        """Take a head out; the others are fitted again."""
         place = self._place(head)
         rest = np.r_[0 : place.start, place.stop : len(self._inverse)]
         shares = np.linalg.solve(self._inverse[place, place], self._inverse[place, rest])

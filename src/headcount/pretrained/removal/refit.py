@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..layers.weights import HeadWeights, LayerStatistics
+from ..layers.weights import HeadWeights, LayerStatistics, Shaped
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
@@ -74,12 +74,10 @@ def refit(
     return weights.with_output(output.reshape(weights.output.shape), bias)
 
 
-def heads_left(original: Sequence[HeadWeights], removed: Iterable[Head]) -> list[list[int]]:
+def heads_left(layers: Sequence[Shaped], removed: Iterable[Sequence[int]]) -> list[list[int]]:
     """The heads of every layer that are not among the removed."""
-    gone = set(removed)
-    return [
-        [head for head in range(weights.heads) if (index, head) not in gone] for index, weights in enumerate(original)
-    ]
+    gone = set(map(tuple, removed))
+    return [[head for head in range(layer.heads) if (index, head) not in gone] for index, layer in enumerate(layers)]
 
 
 def removed_plainly(original: Sequence[HeadWeights], kept: Sequence[Iterable[int]]) -> dict[int, HeadWeights]:

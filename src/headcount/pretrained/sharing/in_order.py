@@ -65,7 +65,7 @@ def small_layers(
     try:
         for index, weights in enumerate(evaluation.original):
             evaluation.settle(changes)
-            layer = shrink(LayerMoments.measured(evaluation, index))
+            layer = shrink(LayerMoments.of_layer(evaluation, index))
             changes[index] = layer.masked
             if refitted:
                 evaluation.settle(changes)

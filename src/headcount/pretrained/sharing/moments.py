@@ -93,7 +93,7 @@ class LayerMoments:
     frequencies: Float[np.ndarray, " pairs"] | None = None
 
     @classmethod
-    def measured(cls, evaluation: "Evaluation", index: int, statistics: LayerStatistics | None = None) -> Self:
+    def of_layer(cls, evaluation: "Evaluation", index: int, statistics: LayerStatistics | None = None) -> Self:
         """Those of one layer of the original, by these statistics or by those of what is settled."""
         layer = evaluation.layers[index]
         statistics = evaluation.layer_statistics(index) if statistics is None else statistics

@@ -149,7 +149,6 @@ def probe_outputs(model: nn.Module, inputs: Mapping[str, Any]) -> np.ndarray:
 
 @torch.no_grad()
 def first_output(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> np.ndarray:
-    """The first output of a model in float64."""
     device = next(model.parameters()).device
     outputs = model(**{name: tensor.to(device) for name, tensor in tensors.items()})
     first = outputs if isinstance(outputs, torch.Tensor) else next(iter(outputs.values()))

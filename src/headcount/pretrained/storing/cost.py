@@ -44,8 +44,8 @@ def cache_bytes_per_token(architecture: str, folder: Path | None, layers: Sequen
     None where the class called `architecture` keeps no cache. A number has the precision of the folder's weights.
 
     Example:
-        >>> from headcount.pretrained.storing.preflight import LayerShape
-        >>> cache_bytes_per_token("LlamaForCausalLM", None, [LayerShape(heads=8, key_heads=2, head_dim=16)] * 6)
+        >>> from headcount.pretrained.storing.preflight import AttentionShape
+        >>> cache_bytes_per_token("LlamaForCausalLM", None, [AttentionShape(heads=8, key_heads=2, head_dim=16)] * 6)
         1536
     """
     if not architecture.endswith(CAUSAL):

@@ -12,8 +12,7 @@ from torch import nn
 from transformers.initialization import no_init_weights
 
 from ...errors import InputError, require
-from ..layers.find import attention_layers
-from ..layers.recognising import configured
+from ..layers.find import attention_layers, configured
 from ..layers.weights import HeadWeights
 from .plan import Plan, fitted
 from .preflight import Preflight, preflight, require_possible
@@ -60,7 +59,7 @@ def host_model(
     wanted, given = host.state_dict(), model.state_dict()
     same = {name: given[name] for name, tensor in wanted.items() if name in given and given[name].shape == tensor.shape}
     host.load_state_dict(same, strict=False)
-    projections = [parameter for layer in attention_layers(host) for parameter in layer.parameters(host)]
+    projections = [parameter for layer in attention_layers(host) for parameter in layer.stored_parameters(host)]
     written = {id(parameter) for parameter in projections}
     lost = [name for name, parameter in host.named_parameters() if name not in same and id(parameter) not in written]
     lost += [name for name in given if name not in wanted]
@@ -140,5 +139,5 @@ def _scaled(weights: HeadWeights, scale: float) -> HeadWeights:
 
 def _written(model: nn.Module, layers: Sequence[HeadWeights]) -> nn.Module:
     for layer, weights in zip(attention_layers(model), layers, strict=True):
-        layer.write(model, weights)
+        layer.write_weights(model, weights)
     return model

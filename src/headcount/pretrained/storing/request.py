@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ...errors import HeadcountError, InputError, require
 from ..layers.weights import equal_step
 from .cost import cache_bytes_per_token
-from .preflight import LayerShape, Preflight, original_shape, requested, width_of
+from .preflight import AttentionShape, Preflight, original_shape, requested, width_of
 
 What = Literal["output", "low-rank"]
 """What a recovery trains: the output projections, or a low-rank update of every attention projection."""
@@ -24,11 +24,10 @@ class Source:
     folder: Path
     config: Any
     layers: int
-    shape: LayerShape
+    shape: AttentionShape
 
     @property
-    def heads(self) -> int:
-        """Heads of all layers."""
+    def total_heads(self) -> int:
         return self.shape.heads * self.layers
 
     def costs(self, check: Preflight) -> dict[str, dict[str, int]]:
@@ -57,11 +56,11 @@ def read_source(model: str | Path) -> Source:
     return Source(folder, config, config.num_hidden_layers, original_shape(config))
 
 
-def kept_count(original: LayerShape, layers: int, *, keep: int | None, remove: str | None) -> int:
+def kept_count(original: AttentionShape, layers: int, *, keep: int | None, remove: str | None) -> int:
     """How many heads every layer keeps: as given, or the nearest to a share ("20%") or a number of all heads ("12").
 
     Example:
-        >>> kept_count(LayerShape(heads=12, key_heads=12, head_dim=32), 6, keep=None, remove="20%")
+        >>> kept_count(AttentionShape(heads=12, key_heads=12, head_dim=32), 6, keep=None, remove="20%")
         10
     """
     require((keep is None) != (remove is None), "give one of --keep and --remove.", what="keep remove")

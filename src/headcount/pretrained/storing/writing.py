@@ -139,9 +139,9 @@ def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str, *, zeroe
         "architecture": type(stock).__name__,
         "stored": how,
         "stored_words": _stored_words(how, loaded, stock),
-        "shape": {name: _shape(layers[0]) for name, layers in shapes.items()},
+        "shape": {name: _shape_record(layers[0]) for name, layers in shapes.items()},
         "kept": plan.kept,
-        "parameters": {"original": _parameters(loaded.model), "stored": _parameters(stock)},
+        "parameters": {"original": _parameter_count(loaded.model), "stored": _parameter_count(stock)},
         "measured": dict(plan.measured),
         "command": command,
         "versions": {
@@ -164,9 +164,9 @@ def _stored_words(how: Stored, loaded: Loaded, stock: nn.Module) -> str:
     return f"Stored as `{kind}`{other}; an unmodified transformers loads it.{padded}"
 
 
-def _shape(layer: Any) -> dict[str, int]:
+def _shape_record(layer: Any) -> dict[str, int]:
     return {name: getattr(layer, name) for name in ("heads", "key_heads", "head_dim")}
 
 
-def _parameters(model: nn.Module) -> int:
+def _parameter_count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
