@@ -68,7 +68,7 @@ def inspect(
 
 
 def _what(subject: "Subject") -> str:
-    """The model and the data in a line."""
+    """Describe the model and the data in a line."""
     layers, examples = subject.evaluation.layers, subject.examples
     heads = sum(layer.heads for layer in layers)
     counts = examples.counts()["tokens"]
@@ -79,7 +79,7 @@ def _what(subject: "Subject") -> str:
 
 
 def _dry_run(subject: "Subject") -> Document:
-    """How many passes there are, and how long they would take by one that is timed."""
+    """Count the passes, and estimate their time by one that is timed."""
     began = time.perf_counter()
     subject.evaluation.losses()
     seconds = time.perf_counter() - began

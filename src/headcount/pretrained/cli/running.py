@@ -34,7 +34,7 @@ AT_BEST = (
 def checked(
     source: Source, shape: AttentionShape, shared: SimpleNamespace, *, zeroed: bool = False, words: tuple[str, ...] = ()
 ) -> Preflight:
-    """What is stored, printed (as `words` where given); InputError where nothing stores it or the place is taken."""
+    """Check and say what is stored, as `words` where given; InputError where nothing stores it or `out` is taken."""
     check = require_possible(preflight(source.config, [shape] * source.layers, zeroed=zeroed))
     check = replace(check, sentences=words or check.sentences)
     say("check: " + check.sentences[0])
@@ -112,7 +112,7 @@ def _write(
 
 
 def _dry_run(source: Source, check: Preflight) -> Document:
-    """What would be stored, and what it saves."""
+    """Show what would be stored, and what it saves."""
     costs = source.costs(check)
     facts: dict[str, Any] = {"possible": True, "stored": check.stored, "host": check.host}
     facts |= {"sentences": check.sentences}

@@ -95,7 +95,7 @@ class Evaluation:
         return losses.copy()
 
     def settle(self, changes: Mapping[int, HeadWeights]) -> None:
-        """Let later calls stand on these changes of the original; none goes back to the original."""
+        """Apply these changes of the original in all later calls; no changes restore the original."""
         differing = [
             index
             for index in {*changes, *self.settled}
@@ -109,13 +109,13 @@ class Evaluation:
             self._statistics = None
 
     def statistics(self) -> tuple[LayerStatistics, ...]:
-        """Moments and gradients of every layer over the calibration part, of what is settled."""
+        """Return moments and gradients of every layer over the calibration part, of what is settled."""
         if self._statistics is None:
             self._statistics = all_statistics(self)
         return self._statistics
 
     def layer_statistics(self, index: int) -> LayerStatistics:
-        """Moments of one layer of what is settled, without gradients; blocks after it are not run."""
+        """Return the moments of one layer of what is settled, without gradients; blocks after it are not run."""
         return one_layers_statistics(self, index)
 
     def unscored(self) -> "Evaluation | None":
@@ -145,7 +145,7 @@ class Evaluation:
 
     @contextmanager
     def changed(self, changes: Mapping[int, HeadWeights] = {}) -> Iterator[None]:
-        """The model holds what is settled and these changes within."""
+        """Write what is settled and these changes into the model inside the `with`, and put all back after it."""
         with rewritten(self.model, {**self.settled, **changes}, self.layers, self._rewritten):
             yield
 
@@ -161,7 +161,7 @@ class Evaluation:
 
     @contextmanager
     def running(self, part: str, place: int, batch: Batch, first: int) -> Iterator[None]:
-        """One batch goes through the model within, without the blocks before `first` whose outputs are known."""
+        """Run one batch inside the `with`, without the blocks before `first` whose outputs are known."""
         outputs = self._outputs[part]
         batches = self.examples.held_out if part == "held_out" else self.examples.calibration
         share = batch.tokens / sum(other.tokens for other in batches)
@@ -211,7 +211,7 @@ def attention_maps(
 def _real(
     weights: Float[np.ndarray, "heads queries keys"], counted: np.ndarray | None
 ) -> Float[np.ndarray, "heads real_queries real_keys"]:
-    """The real tokens' weights on the real tokens."""
+    """Return the weights between tokens that are not padding."""
     if counted is None or len(counted) != weights.shape[1]:
         return weights
     return weights[:, counted][:, :, counted]

@@ -27,7 +27,7 @@ class BlockOutputs:
         self.ran = 0
 
     def forget_from(self, block: int) -> None:
-        """The blocks from this one on have changed."""
+        """Drop the outputs of this block and of all after it."""
         for outputs in self.kept.values():
             for place in [place for place in outputs if place >= block]:
                 del outputs[place]
@@ -38,7 +38,7 @@ class BlockOutputs:
 
     @contextmanager
     def run_batch(self, batch: int, share: float, changed: int) -> Iterator[None]:
-        """One batch, a `share` of all, goes through the model within; blocks from `changed` on are not as recorded."""
+        """Run one batch, a `share` of all, inside the `with`; blocks from `changed` on differ from the recorded."""
         if not self.usable:
             self.ran += len(self.blocks)
             yield

@@ -44,7 +44,7 @@ class Sums:
         target: Float[Tensor, "counted features"] | None,
         output: Float[Tensor, "out_width features"],
     ) -> None:
-        """Take tokens in; `target` has the original's features where these are of a changed model."""
+        """Add the tokens of one run; `target` has the original's features where these are of a changed model."""
         features = _with_one(_counted_rows(seen.features, counted))
         moments = features.T @ features
         self.moments = self.moments + moments
@@ -56,7 +56,7 @@ class Sums:
         self.tokens += len(features)
 
     def add_gradients(self, seen: "Taken", counted: Bool[Tensor, "rows tokens"] | None, examples: int) -> None:
-        """Take in what the backward pass left; the rows of an example are added up."""
+        """Add the gradients that the backward pass left, summed over the rows of an example."""
         assert seen.gate.grad is not None
         assert seen.output.grad is not None
         by_row = seen.gate.grad.double().cpu().numpy()
@@ -95,7 +95,7 @@ class Enough(BaseException):
 def taking(
     model: nn.Module, layers: Sequence[AttentionLayer], *, gated: bool = False, stop: bool = False
 ) -> Iterator[list[Taken]]:
-    """Record these layers' tensors within; with `gated`, ready for a backward pass; with `stop`, run no further."""
+    """Record these layers' tensors inside the `with`: `gated` for a backward pass; `stop` runs no block after them."""
     taken = [Taken() for _ in layers]
     with ExitStack() as stack:
         for layer, seen in zip(layers, taken, strict=True):
@@ -135,7 +135,7 @@ def _take_output(seen: Taken, module: nn.Module, arguments: tuple, output: Tenso
 
 
 def all_statistics(evaluation: "Evaluation") -> tuple[LayerStatistics, ...]:
-    """Every layer's, with gradients where the loss can be differentiated."""
+    """Return the statistics of every layer, with gradients where the loss can be differentiated."""
     batches, layers, model = evaluation.examples.calibration, evaluation.layers, evaluation.model
     sums, loss = [Sums() for _ in layers], evaluation.examples.loss
     gated = True
@@ -159,7 +159,7 @@ def all_statistics(evaluation: "Evaluation") -> tuple[LayerStatistics, ...]:
 
 
 def one_layers_statistics(evaluation: "Evaluation", index: int) -> LayerStatistics:
-    """One layer's, by runs that end at it and start where the blocks' outputs are known."""
+    """Return the statistics of one layer, by runs that end at it and start where the blocks' outputs are known."""
     layer, total, model = evaluation.layers[index], Sums(), evaluation.model
     batches = evaluation.examples.calibration
     targets = [evaluation.originals.features_of(place, [layer])[0] for place in range(len(batches))]
@@ -230,7 +230,7 @@ def _differentiated(values: Tensor, taken: Sequence[Taken], batch: Batch) -> boo
 
 @contextmanager
 def _mask_of_call(model: nn.Module) -> Iterator[list[Tensor]]:
-    """The attention masks, of shape (rows, tokens), that the model is called with within."""
+    """Collect the attention masks, of shape (rows, tokens), of the model's calls inside the `with`."""
     masks: list[Tensor] = []
 
     def hook(module, arguments, options):
@@ -244,7 +244,7 @@ def _mask_of_call(model: nn.Module) -> Iterator[list[Tensor]]:
 
 @contextmanager
 def counting_tokens(model: nn.Module, layer: AttentionLayer) -> Iterator[list[int]]:
-    """The tokens, padding left out, of every call of this layer within."""
+    """Count the tokens, padding left out, of every call of this layer inside the `with`."""
     counts: list[int] = []
     with _mask_of_call(model) as masks:
 

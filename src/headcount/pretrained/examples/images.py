@@ -89,7 +89,7 @@ def random_images(model: nn.Module, sizes: Sizes, seed: int, limit: int | None) 
 
 
 def prepared(model: nn.Module, processor: Any, images: Sequence[Any]) -> Tensor:
-    """Pixels as the model wants them: by its processor, else resized to its size and scaled to [-1, 1]."""
+    """Turn images into the model's pixels: by its processor, else resized to its size and scaled to [-1, 1]."""
     opened = [open_image(image) if isinstance(image, Path) else _as_image(image) for image in images]
     if processor is not None:
         return processor(images=opened, return_tensors="pt")["pixel_values"].float()

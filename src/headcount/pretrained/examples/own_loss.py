@@ -65,7 +65,7 @@ def read_own_loss(reference: str, tokenizer: Any) -> tuple[Sequence[Any], OwnLos
 
 
 def own_batches(model: nn.Module, batches: Any, loss: OwnLoss, seed: int, limit: int | None) -> Parts:
-    """A third of the batches held out, the others to calibrate on; each is run once to count examples and tokens."""
+    """Hold out a third of the batches, and calibrate on the others; each is run once to count examples and tokens."""
     given = list(batches)
     require(
         len(given) >= 2,

@@ -89,7 +89,7 @@ def _positions(config: Any) -> int:
 
 
 def held_out_tokens(layers: int, heads: int, block_parameters: int, head_parameters: int) -> int:
-    """The rule above."""
+    """Apply the rule above."""
     operations = layers * (2 * heads + 8) * 2 * (block_parameters / 2 + head_parameters)
     affordable = max(min(ENOUGH_TOKENS, OPERATIONS / max(operations, 1)), FEW_OPERATIONS / max(operations, 1))
     return int(min(MOST_TOKENS, max(FEWEST_TOKENS, affordable)))

@@ -74,7 +74,7 @@ def importance_table(layers: "tuple[LayerReading, ...]", measure: str) -> Float[
 
 def agreement_words(model: "TrainedModel") -> str:
     """Say how well cheap estimates rank the heads; "" where that is not known."""
-    parts = [f"{name.replace('_', ' ')} {each} ({each.words})" for name, each in model.agreement.items()]
+    parts = [f"{name.replace('_', ' ')} {each} ({each.strength})" for name, each in model.agreement.items()]
     return f"rank correlation with leaving heads out one by one: {'; '.join(parts)}" if parts else ""
 
 

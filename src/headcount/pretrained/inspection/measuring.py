@@ -95,7 +95,7 @@ class Subject:
         return self.evaluation.same_reading(ATTENTION_EXAMPLES)
 
     def by_layer(self, kind: str, words: str, measure: Callable[["Subject", int], Any]) -> list[Fact]:
-        """A fact per layer."""
+        """Return a fact per layer."""
         layers = range(len(self.evaluation.layers))
         return [
             Fact(

@@ -84,12 +84,12 @@ def read_trained_model(stored: Mapping[str, Any], *, tolerance: float | None = N
         8
     """
     try:
-        return _read(Facts(stored, tolerance))
+        return _read_model(Facts(stored, tolerance))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise StoreError(f"the facts of an inspection cannot be read: {type(error).__name__}: {error}.") from error
 
 
-def _read(facts: Facts) -> TrainedModel:
+def _read_model(facts: Facts) -> TrainedModel:
     layers = tuple(read_layer(facts, index) for index in facts.layers())
     whole, configurations = read_whole(facts, layers), read_configurations(facts)
     candidates = read_candidates(facts, configurations)

@@ -200,7 +200,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
 
 def _next_steps(model: TrainedModel, folder: str, command: str) -> Iterator[NextStep]:
     if model.missing and command:
-        yield NextStep("The inspection is not complete; this goes on from what is stored", command)
+        yield NextStep("The inspection is not complete; this continues from what is stored", command)
     if model.recommended is not None and model.recommended.command:
         yield NextStep(f"Write the recommended configuration ({model.recommended.name})", model.recommended.command)
     if model.effort == "quick" and command and not model.missing:

@@ -64,7 +64,7 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
 
 
 def of_module(model: nn.Module, tokenizer: Any = None, processor: Any = None, *, device: str | None = None) -> Loaded:
-    """The same for a model in memory; a copy, unless it is in float32 and eval mode, without gradients, on `device`."""
+    """Prepare a model in memory: a copy, unless it is in float32 and eval mode, without gradients, on `device`."""
     attention_layers(model)
     place = None if device is None else _usable(device)
     ready = not model.training and all(
@@ -92,7 +92,7 @@ def fingerprint_of(model: nn.Module) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and no advice from transformers."""
+    """Silence the progress bars and the advice of transformers inside the `with`."""
     verbosity = transformers.logging.get_verbosity()
     bars = transformers.logging.is_progress_bar_enabled()
     transformers.logging.set_verbosity_error()
@@ -160,7 +160,7 @@ def _loaded_weights(folder: Path, kind: Any) -> nn.Module:
 
 
 def _optional_part(folder: Path, kind: Any, files: tuple[str, ...]) -> Any:
-    """The tokenizer or processor, where the folder has its files."""
+    """Load the tokenizer or processor, where the folder has its files."""
     if not any((folder / name).is_file() for name in files):
         return None
     try:

@@ -166,7 +166,7 @@ def piecewise_head(model: Any) -> tuple[nn.Module, Callable[[Tensor], Tensor]] |
 
 
 def no_cache(module: nn.Module) -> dict[str, bool]:
-    """Keys and values are not kept between calls, where the class would."""
+    """Return the option that keeps no keys and values between calls, where the class has it."""
     return {"use_cache": False} if "use_cache" in inspect.signature(module.forward).parameters else {}
 
 

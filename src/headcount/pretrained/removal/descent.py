@@ -161,7 +161,7 @@ class _Search:
             )
 
     def resume(self, removed: Iterable[Head]) -> None:
-        """Stand where another descent ended; its layers are fitted again, on what this search fits on."""
+        """Continue where another descent ended; its layers are fitted again, on what this search fits on."""
         self.removed = list(removed)
         self.kept = heads_left(self.evaluation.original, self.removed)
         self.changes = refitted_in_order(self.fitting, self.kept)
@@ -208,7 +208,7 @@ class _Search:
             self.proposed[layer] = {(layer, head): costs[head] for head in heads[:CHOICES]}
 
     def _waiting(self) -> list[Head]:
-        """What the layers propose; one whose prefix has changed is asked again when it leads."""
+        """Return all proposals; a layer whose earlier layers have changed is asked again when its proposal leads."""
         for layer in range(len(self.kept)):
             if layer not in self.proposed:
                 self._propose(layer)
@@ -225,7 +225,7 @@ class _Search:
         return self.factors[layer] * self.proposed[layer][candidate] if layer in self.factors else -np.inf
 
     def _score(self, candidate: Head) -> float:
-        """Increase of the mean calibration loss when this head goes and its layer is refitted."""
+        """Measure the increase of the mean calibration loss when this head goes and its layer is refitted."""
         layer, head = candidate
         changed = self._refitted(layer, [other for other in self.kept[layer] if other != head])
         losses = self.evaluation.losses({**self.changes, layer: changed}, part="calibration")
@@ -254,7 +254,7 @@ class _Search:
         self.measure_loss()
 
     def finished_changes(self) -> dict[int, HeadWeights]:
-        """The changes with all layers fitted, in order, on all calibration examples."""
+        """Return the changes with all layers fitted, in order, on all calibration examples."""
         if self.fitting is self.evaluation:
             return dict(self.changes)
         changes = refitted_in_order(self.evaluation, self.kept)

@@ -43,7 +43,7 @@ class Elimination:
         return slice(start, start + self._dim)
 
     def costs(self) -> dict[int, float]:
-        """By how much the weighted error grows when one head goes and the others are fitted again."""
+        """Return by how much the weighted error grows when each head goes and the others are fitted again."""
         result = {}
         for head in self.heads:
             place = self._place(head)

@@ -81,7 +81,7 @@ def heads_left(layers: Sequence[Shaped], removed: Iterable[Sequence[int]]) -> li
 
 
 def removed_plainly(original: Sequence[HeadWeights], kept: Sequence[Iterable[int]]) -> dict[int, HeadWeights]:
-    """Changes that keep these heads of every layer and refit nothing."""
+    """Return changes that keep these heads of every layer and refit nothing."""
     gone = [set(range(weights.heads)) - set(heads) for weights, heads in zip(original, kept, strict=True)]
     return {index: original[index].without(heads) for index, heads in enumerate(gone) if heads}
 

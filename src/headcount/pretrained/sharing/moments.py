@@ -94,7 +94,7 @@ class LayerMoments:
 
     @classmethod
     def of_layer(cls, evaluation: "Evaluation", index: int, statistics: LayerStatistics | None = None) -> Self:
-        """Those of one layer of the original, by these statistics or by those of what is settled."""
+        """Return the moments of one layer of the original, by these statistics or by those of what is settled."""
         layer = evaluation.layers[index]
         statistics = evaluation.layer_statistics(index) if statistics is None else statistics
         frequencies = rotary_frequencies(evaluation.model, layer.rotary)

@@ -1,4 +1,4 @@
-"""Does a written folder still compute what was measured? A few stored inputs, run through stock transformers."""
+"""Check that a written folder computes what was measured: run a few stored inputs through stock transformers."""
 
 import json
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ def check_folder(folder: str | Path) -> FolderCheck:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """The record that `write_folder` wrote next to the weights."""
+    """Read the record that `write_folder` wrote next to the weights."""
     try:
         record = json.loads(read_regular(folder / RECORD))
     except (OSError, ValueError, RecursionError) as error:
@@ -168,5 +168,5 @@ def probe_record(inputs: Mapping[str, Any], outputs: np.ndarray) -> dict[str, An
 
 
 def tolerance(outputs: np.ndarray) -> float:
-    """The difference that counts as rounding."""
+    """Return the largest difference that counts as rounding."""
     return TOLERANCE * max(1.0, float(np.max(np.abs(outputs), initial=0.0)))

@@ -89,7 +89,7 @@ def host_class(kind: type, check: Preflight) -> Any:
 
 
 def host_config(model: transformers.PreTrainedModel, kind: Any, check: Preflight, pairs: Sequence[int] | None) -> Any:
-    """The config of the host: the original's, with what the change needs."""
+    """Return the config of the host: the original's, with what the change needs."""
     values = {name: value for name, value in model.config.to_dict().items() if name not in check.left_out}
     values |= check.config
     if check.config:

@@ -104,7 +104,7 @@ class Plan:
 
 
 def plan_of_layers(kind: Kind, evaluation: "Evaluation", layers: Sequence[SmallLayer], words: str, **more: Any) -> Plan:
-    """The plan of these layers of the model that is evaluated."""
+    """Make the plan of these layers of the model that is evaluated."""
     small, masked = tuple(layer.small for layer in layers), tuple(layer.masked for layer in layers)
     source, fingerprint = evaluation.loaded.source, evaluation.loaded.fingerprint
     return Plan(
@@ -230,7 +230,7 @@ def _inspected(evaluation: "Evaluation", folder: Path, remove: int, uniform: boo
 
 
 def group_plan(evaluation: "Evaluation", *, key_heads: int) -> Plan:
-    """Let the heads of every layer share `key_heads`: aligned, grouped by search, output projections refitted."""
+    """Let the heads of every layer share `key_heads`: align them, search the groups, refit the output projections."""
     from ..sharing.grouping import group_model
 
     words = f"{key_heads} of {evaluation.original[0].key_heads} key heads per layer"
@@ -238,7 +238,7 @@ def group_plan(evaluation: "Evaluation", *, key_heads: int) -> Plan:
 
 
 def shrink_plan(evaluation: "Evaluation", *, head_dim: int) -> Plan:
-    """Lower head_dim in every layer, output projections refitted."""
+    """Lower head_dim in every layer, and refit the output projections."""
     from ..rank.shrink import shrink_model
 
     layers, pairs = shrink_model(evaluation, head_dim)

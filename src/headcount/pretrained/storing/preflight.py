@@ -88,7 +88,7 @@ def preflight(config: Any, layers: Sequence[Shaped], *, zeroed: bool = False) ->
 
 
 def require_possible(check: Preflight) -> Preflight:
-    """The verdict itself, or an InputError of its first sentence where nothing stores the request."""
+    """Return the verdict, or raise InputError with its first sentence where nothing stores the request."""
     if not check.possible:
         raise InputError(check.sentences[0])
     return check
@@ -117,7 +117,7 @@ def as_mapping(config: Any) -> Mapping[str, Any]:
 
 
 def _impossible(rule: Family, config: Mapping[str, Any], original: AttentionShape, shape: AttentionShape) -> str:
-    """Why no stock class stores this shape and what would work, or the empty string."""
+    """Say why no stock class stores this shape and what would work; "" where one does."""
     kind, narrowed = rule.model_type, shape.head_dim != original.head_dim
     divided = f"{kind} has no head_dim in its config: it is always width / heads"
     others = "remove heads or share keys instead (headcount prune, headcount group)."
@@ -159,7 +159,7 @@ def _impossible(rule: Family, config: Mapping[str, Any], original: AttentionShap
 
 
 def _fixed_frequencies(config: Mapping[str, Any]) -> str:
-    """Why a config cannot name the frequencies of a smaller head, or the empty string."""
+    """Say why a config cannot name the frequencies of a smaller head; "" where it can."""
     rope = config.get("rope_parameters") or {}
     kind = rope.get("rope_type", "default")
     if config["model_type"] in CHECKED_FACTORS:
@@ -208,7 +208,7 @@ def _padding(layers: Sequence[Shaped], shape: AttentionShape, original: Attentio
 
 
 def _warnings(original: AttentionShape, shape: AttentionShape) -> list[str]:
-    """What loads but may be refused or slow elsewhere, where the original was not."""
+    """Warn of what loads but may be refused or slow elsewhere, where the original was not."""
     misfits = [n for n in TENSOR_PARALLEL if not _splits(shape, n) and _splits(original, n)]
     sentences = []
     if misfits:

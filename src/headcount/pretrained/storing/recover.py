@@ -94,7 +94,7 @@ def recovered(
 
 
 def split_batches(batches: Sequence[Mapping[str, Any]]) -> list[Inputs]:
-    """Batches split by rows where there are few, so that some train and others say when to stop."""
+    """Split batches by rows where there are few, so that some train and others say when to stop."""
     parts = math.ceil(PIECES / max(1, len(batches)))
     split = []
     for batch in batches:
@@ -187,7 +187,7 @@ class _Update:
 
 
 def _updates(model: nn.Module, what: What, generator: np.random.Generator) -> dict[str, _Update]:
-    """What is trained, by the name of the weight: the output projections, or every attention projection."""
+    """Return what is trained by the name of its weight: the output projections, or every attention projection."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     updates = {}
     for layer in attention_layers(model):

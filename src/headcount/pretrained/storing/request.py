@@ -85,7 +85,7 @@ def removed_share(text: str, heads: int) -> float:
 
 
 def free_place(out: str | Path, source: str) -> Path:
-    """The resolved folder; InputError where something is there, or it is the source or inside it."""
+    """Resolve the folder. Raises InputError where something is there, or it is the source or inside it."""
     out = Path(out).expanduser().resolve()
     origin = Path(source).expanduser()
     if origin.is_dir():
@@ -106,7 +106,7 @@ def _refuse(out: Path, when: bool, why: str) -> None:
 
 @contextmanager
 def written_whole(out: Path) -> Iterator[Path]:
-    """A folder next to `out` that takes its place at the end, or vanishes."""
+    """Yield a folder next to `out` that takes its place at the end, or is removed after an error."""
     folder = out.with_name(f".{out.name}.{os.getpid()}.unfinished")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
