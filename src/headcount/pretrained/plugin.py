@@ -136,11 +136,11 @@ class PretrainedPlugin(Plugin):
 
         need()
         from ..report.document import Document, line
-        from .storing.checking import check_folder
+        from .storing.checking import check_folder, check_words
 
-        checked = check_folder(folder)
-        words = line((str(checked), "green" if checked.agrees else "red"))
-        return Document(content=checked.as_json, blocks=(words,), code=0 if checked.agrees else 1)
+        check = check_folder(folder)
+        words = line((check_words(check), "green" if check["agrees"] else "red"))
+        return Document(content=lambda: check, blocks=(words,), code=0 if check["agrees"] else 1)
 
 
 PLUGIN = PretrainedPlugin()

@@ -1,14 +1,14 @@
 """The metric `configurations`, measured: smaller models of one shape for all layers; `recommended` reads them."""
 
 import shlex
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..layers.weights import equal_step
 from ..loading.describing import short_name
 from ..storing.cost import cached_bytes, seconds_per_thousand_tokens
 from ..storing.plan import fitted, group_plan, refitted_plan
-from ..storing.preflight import AttentionShape, preflight
+from ..storing.preflight import AttentionShape, preflight, requested
 from .measuring import Fact, Subject, Values
 from .order import kept_equally
 
@@ -81,18 +81,11 @@ def _stored_shapes(subject: Subject) -> list[tuple[str, AttentionShape]]:
     if len(shapes) != 1 or config is None:
         return []
     (original,) = shapes
-    alone = original.heads == original.key_heads
-    step = 1 if alone else original.key_heads
+    step = equal_step(original)
     counts = {max(step, round(share * original.heads / step) * step) for share in KEPT} - {original.heads}
-    fewer = [
-        ("prune", replace(original, heads=count, key_heads=count if alone else original.key_heads))
-        for count in sorted(counts, reverse=True)
-    ]
-    fewer += [
-        ("group", replace(original, key_heads=original.key_heads // ratio))
-        for ratio in GROUPED
-        if original.key_heads % ratio == 0
-    ]
+    fewer = [("prune", requested(original, heads=count)) for count in sorted(counts, reverse=True)]
+    shared = [original.key_heads // ratio for ratio in GROUPED if original.key_heads % ratio == 0]
+    fewer += [("group", requested(original, key_heads=key_heads)) for key_heads in shared]
     return [(verb, shape) for verb, shape in fewer if preflight(config, [shape] * len(layers)).possible]
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,54 +25,11 @@ TOLERANCE = 1e-5
 """Largest difference that is rounding, per unit of the largest output."""
 
 
-@dataclass(frozen=True)
-class FolderCheck:
-    """What a folder computes now against what was recorded when it was written."""
+def check_folder(folder: Path) -> dict[str, Any]:
+    """Load a written folder with stock transformers, run the probe inputs in it, and compare; the result is JSON.
 
-    folder: Path
-    architecture: str
-    difference: float
-    allowed: float
-    outputs: int
-    words: str
-    missing: tuple[str, ...] = ()
-
-    @property
-    def agrees(self) -> bool:
-        return not self.missing and self.difference <= self.allowed
-
-    def __str__(self) -> str:
-        if self.missing:
-            names = ", ".join(self.missing[:3])
-            return (
-                f"{self.folder}: {self.architecture} finds no weights for {names}; the folder is not what was written."
-            )
-        verdict = "computes what was measured" if self.agrees else "does not compute what was measured"
-        return (
-            f"{self.folder} {verdict}: {self.outputs} recorded outputs of {self.architecture} differ by at most "
-            f"{self.difference:.1e} (allowed: {self.allowed:.1e})."
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "folder": str(self.folder),
-            "architecture": self.architecture,
-            "words": self.words,
-            "agrees": self.agrees,
-            "difference": self.difference if np.isfinite(self.difference) else None,
-            "allowed": self.allowed,
-            "outputs": self.outputs,
-            "missing": list(self.missing),
-        }
-
-
-def check_folder(folder: str | Path) -> FolderCheck:
-    """Load a written folder with stock transformers, run the probe inputs in it, and compare.
-
-    Raises:
-        InputError: The folder has no record of headcount, cannot be loaded, or does not take the recorded inputs.
+    Raises InputError where the folder has no record of headcount, cannot be loaded, or does not take the inputs.
     """
-    folder = Path(folder)
     record = read_record(folder)
     model, missing = load_stock(folder)
     try:
@@ -85,14 +41,30 @@ def check_folder(folder: str | Path) -> FolderCheck:
             f"{folder}: {type(model).__name__} cannot run the inputs recorded in {RECORD} ({reason(error)}); "
             "write the folder again."
         ) from error
-    return FolderCheck(
-        folder=folder,
-        architecture=type(model).__name__,
-        difference=float(np.max(np.abs(now - values))),
-        allowed=tolerance(values),
-        outputs=len(values),
-        words=record["words"],
-        missing=tuple(missing),
+    difference, allowed = float(np.max(np.abs(now - values))), tolerance(values)
+    return {
+        "folder": str(folder),
+        "architecture": type(model).__name__,
+        "words": record["words"],
+        "agrees": not missing and difference <= allowed,
+        "difference": difference if np.isfinite(difference) else None,
+        "allowed": allowed,
+        "outputs": len(values),
+        "missing": missing,
+    }
+
+
+def check_words(check: Mapping[str, Any]) -> str:
+    """The result of `check_folder` in a sentence."""
+    folder, architecture = check["folder"], check["architecture"]
+    if check["missing"]:
+        names = ", ".join(check["missing"][:3])
+        return f"{folder}: {architecture} finds no weights for {names}; the folder is not what was written."
+    verdict = "computes what was measured" if check["agrees"] else "does not compute what was measured"
+    difference = "inf" if check["difference"] is None else f"{check['difference']:.1e}"
+    return (
+        f"{folder} {verdict}: {check['outputs']} recorded outputs of {architecture} differ by at most {difference} "
+        f"(allowed: {check['allowed']:.1e})."
     )
 
 
