@@ -90,6 +90,15 @@ def parts_along(table: ErrorTable, axis: str) -> dict[Any, ErrorTable]:
     return {value: part for value, part in parts.items() if part.errors.size}
 
 
+OPTION_WORDS: dict[str, tuple[str, str, Callable[[Any, Any], str]]] = {
+    "steps": ("train", "steps", lambda steps, effort: f"{steps:,} steps"),
+    "epochs": ("train", "steps", lambda steps, effort: f"{steps:,} steps of {effort.batch}"),
+    "norm_first": ("model", "norm_first", lambda first, effort: "norms first" if first else "norms after sums"),
+    "precision": ("train", "precision", lambda precision, effort: f"products in {precision}"),
+}
+"""By option: where the settings of an experiment have its value, and the words for a changed one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """A table or figure whose models are trained.
@@ -103,9 +112,8 @@ class Study:
         parts: The models to train, from an effort.
         notes: Our own choices, which the paper does not name.
         published_claims: Its rules applied to the numbers that the paper prints; none where it prints none.
-        changes: Describes the settings of an experiment that options changed from the scale's own.
         reads: The study whose experiment this one reads, where it trains no models of its own.
-        options: Fields of the effort that options of the command line change.
+        options: Fields of the effort that options of the command line change, of `OPTION_WORDS`.
     """
 
     name: str
@@ -116,7 +124,6 @@ class Study:
     parts: Callable[[Any], Iterable[Part]] = lambda effort: ()
     notes: tuple[str, ...] = ()
     published_claims: Callable[[], tuple[ClaimResult, ...]] = tuple
-    changes: Callable[[Experiment, Any], list[str]] = lambda experiment, effort: []
     reads: "Study | None" = None
     options: tuple[str, ...] = ()
 
@@ -167,6 +174,15 @@ class Study:
     def choices(self, scale: Scale) -> tuple[str, ...]:
         """Notes: the differences from paper scale, and our own choices."""
         return (*scale_note(self.efforts, scale), *self.notes)
+
+    def changes(self, experiment: Experiment, effort: Any) -> list[str]:
+        """Describe the settings of an experiment that options changed from the scale's own."""
+        changes = []
+        for option in self.options:
+            kind, name, words = OPTION_WORDS[option]
+            value = experiment.settings.get(kind, {}).get(name, getattr(effort, name))
+            changes += [] if value == getattr(effort, name) else [words(value, effort)]
+        return changes
 
     def pictures(self, folder: Path) -> tuple[Picture, ...]:
         """The pictures of its data in a results folder."""

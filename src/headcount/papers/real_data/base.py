@@ -113,12 +113,6 @@ class RealDataStudy(Study):
         return recipes.labelled_encoder(task, heads, layers=self.layers)
 
 
-def changes_of(experiment: Experiment, effort: LabelledEffort) -> list[str]:
-    """Describe the settings of an experiment that options changed from the scale's own."""
-    precision = experiment.settings.get("train", {}).get("precision", effort.precision)
-    return [] if precision == effort.precision else [f"products in {precision}"]
-
-
 class Means(NamedTuple):
     """Mean shares of wrong answers over seeds, by heads and printed length, all over the same cells.
 

@@ -32,7 +32,6 @@ from .base import (
     Published,
     RealDataStudy,
     accuracy_grids,
-    changes_of,
     error_charts,
     means_of,
     nearness_claims,
@@ -97,6 +96,10 @@ class CifarStudy(RealDataStudy):
             for fixed in self.fixed_places
         )
 
+    def changes(self, experiment: Experiment, effort: LabelledEffort) -> list[str]:
+        patch = patch_of(experiment)
+        return [*([] if patch == PATCH else [f"patches of {patch} pixels"]), *super().changes(experiment, effort)]
+
     def keep_pictures(self, folder: Path) -> None:
         from ...report.render.pictures import frames_png
 
@@ -148,15 +151,6 @@ def printed(length: int) -> int:
 def patch_of(experiment: Experiment) -> int:
     """The side of the patches that an experiment was run with."""
     return experiment.settings.get("task", {}).get("patch", PATCH)
-
-
-def _changes(experiment: Experiment, effort: LabelledEffort) -> list[str]:
-    """Describe the settings that options changed from the scale's own."""
-    patch = patch_of(experiment)
-    steps = experiment.settings.get("train", {}).get("steps", effort.steps)
-    lasting = [] if steps == effort.steps else [f"{steps:,} steps of {effort.batch}"]
-    patches = [] if patch == PATCH else [f"patches of {patch} pixels"]
-    return [*patches, *lasting, *changes_of(experiment, effort)]
 
 
 def _rules(means: Means, published: ErrorTable | None = None) -> tuple[ClaimResult, ...]:
@@ -260,7 +254,6 @@ STUDY = CifarStudy(
     printed=printed,
     notes=choices("Images take a new place each time they are shown, in validation always the same one."),
     published_claims=lambda: _rules(PRINTED, published=TRAINING),
-    changes=_changes,
     options=("epochs", "precision"),
     efforts=EFFORTS,
 )

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable
 from ...answer.claim import ClaimResult, judged
-from ...errors import InputError
 from ...report.chart import Chart, Series
 from ..base import Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along
@@ -21,7 +20,6 @@ from .base import (
     Means,
     accuracy_grid,
     accuracy_grids,
-    changes_of,
     error_charts,
     means_of,
     nearness_claims,
@@ -101,11 +99,7 @@ def _rules(means: Means) -> tuple[ClaimResult, ...]:
 def _surface(training: ErrorTable) -> Surface | None:
     """The published form of the training error, h = 1, 12, 14, 16 left out as published; None with too few cells."""
     kept = training.select(heads=[heads for heads in training.values("heads") if heads not in LEFT_OUT_OF_FIT])
-    try:
-        # A cell without errors has no logarithm and is left out by the fit.
-        return surface_fit(kept.values("heads"), kept.values("length"), kept.errors)
-    except InputError:
-        return None
+    return surface_fit(kept.values("heads"), kept.values("length"), kept.errors)
 
 
 def _surface_charts(layout: str, training: ErrorTable) -> list[Chart]:
@@ -156,7 +150,6 @@ STUDY = PassageStudy(
         f"{PAPER.pairs.epochs} in batches of {PAPER.pairs.batch}.",
     ),
     published_claims=lambda: _rules(passages.PRINTED),
-    changes=changes_of,
     options=("precision",),
     efforts=EFFORTS,
 )

@@ -17,7 +17,7 @@ from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, in_points
 from ..claims.labels import NEAR, POINTS, no_gain_claim
 from . import passages
-from .base import LabelledEffort, Means, accuracy_grids, changes_of, error_chart, means_of
+from .base import LabelledEffort, Means, accuracy_grids, error_chart, means_of
 from .passages import PUBLISHED, TRAINING, VALIDATION, PassageEffort, PassageStudy
 
 if TYPE_CHECKING:
@@ -247,7 +247,6 @@ STUDY = PassageStudy(
         f"{passages.OUR_TRAINING} Each number of epochs has a warm-up and a cosine of its own.",
         *passages.OUR_CHOICES,
     ),
-    changes=changes_of,
     options=("precision",),
     efforts={
         Scale.SMOKE: PassageEffort(

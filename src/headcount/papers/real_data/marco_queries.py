@@ -19,7 +19,7 @@ from ..claims.judge import Case, Cases, claims_that, estimate_words, exactly, in
 from ..claims.labels import NEAR, POINTS
 from ..fits import Estimate, LearningCurve, learning_curve
 from . import passages
-from .base import SMALLEST, LabelledEffort, changes_of, percent
+from .base import SMALLEST, LabelledEffort, percent
 from .passages import TRAINED, TRAINING, PassageEffort, PassageStudy
 
 if TYPE_CHECKING:
@@ -102,9 +102,9 @@ def costs_claim(curves: Mapping[Place, LearningCurve], transition: int) -> Cases
     yield from _refuted_beyond_chance(
         [
             Case(
-                f"{count_of_heads(heads)}, T = {length} {estimate_words(curve.slopes, '+.2f')}",
-                curve.slopes.low > 0,
-                curve.slopes.high < 0,
+                f"{count_of_heads(heads)}, T = {length} {estimate_words(curve.line.slopes, '+.2f')}",
+                curve.line.slopes.low > 0,
+                curve.line.slopes.high < 0,
             )
             for (heads, length), curve in curves.items()
             if heads < transition
@@ -236,7 +236,6 @@ STUDY = PassageStudy(
         "what was measured.",
         *passages.OUR_CHOICES,
     ),
-    changes=changes_of,
     options=("precision",),
     efforts={
         Scale.SMOKE: PassageEffort(
