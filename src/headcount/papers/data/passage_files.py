@@ -54,13 +54,15 @@ def is_passages(path: Path) -> bool:
 
 
 def open_passages(path: Path, split: str | None) -> PassageFiles:
-    """Return the queries and passages at `path`; `split` chooses among several sets of queries in one folder."""
     if path.is_dir():
         if passages := _plain_or_gzipped(path / "collection.tsv"):
             return _official(path, passages, split)
         if passages := _plain_or_gzipped(path / "corpus.jsonl"):
             return _beir(path, passages, split)
-        raise InputError(f"{path} has no passages: collection.tsv or corpus.jsonl is needed (each may be .gz).")
+        raise InputError(
+            f"{path} has no passages; give a folder with collection.tsv, queries.tsv and qrels.tsv, or with "
+            "corpus.jsonl, queries.jsonl and qrels/, or one JSON-lines file (each may be .gz)."
+        )
     require(path.exists(), f"there is no file or folder {path}; check the name.")
     require(_is_json_lines(path), f"{path} must be a folder, or a file that ends in .jsonl or .jsonl.gz.")
     require(
@@ -77,17 +79,13 @@ def _is_json_lines(path: Path) -> bool:
 
 
 def _official(folder: Path, passages: Path, split: str | None) -> PassageFiles:
-    queries, judged = _by_split(folder, "queries"), _by_split(folder, "qrels")
-    for kind, files in (("queries", queries), ("qrels", judged)):
+    found = {}
+    for kind in ("queries", "qrels"):
+        # Such as queries.tsv and queries.train.tsv; a plain file comes after a gzipped one, and replaces it.
+        files = sorted((*folder.glob(f"{kind}.*tsv"), *folder.glob(f"{kind}.*tsv.gz")), reverse=True)
+        found[kind] = {_without(each.name, ".tsv").removeprefix(kind).removeprefix("."): each for each in files}
         require(len(files) > 0, f"{folder} has {passages.name} but no {kind}.tsv or {kind}.*.tsv; add it.")
-    return _three_files(folder, passages, queries, judged, split, _tab_separated)
-
-
-def _by_split(folder: Path, kind: str) -> dict[str, Path]:
-    """Return the files queries.tsv, queries.train.tsv ... by split; a plain file is preferred to a gzipped one."""
-    files = sorted(folder.glob(f"{kind}.*"), reverse=True)
-    files = [file for file in files if file.name.endswith((".tsv", ".tsv.gz"))]
-    return {_without(file.name, ".tsv").removeprefix(kind).removeprefix("."): file for file in files}
+    return _three_files(folder, passages, found["queries"], found["qrels"], split, _tab_separated)
 
 
 def _tab_separated(path: Path, *, kept: bool) -> Iterator[Row]:
@@ -122,8 +120,8 @@ def _beir(folder: Path, passages: Path, split: str | None) -> PassageFiles:
     queries = _plain_or_gzipped(folder / "queries.jsonl")
     if queries is None:
         raise InputError(f"{folder} has {passages.name} but no queries.jsonl; add it.")
-    files = sorted(file for file in (folder / "qrels").glob("*.tsv*") if file.name.endswith((".tsv", ".tsv.gz")))
-    judged = {_without(file.name, ".tsv"): file for file in reversed(files)}
+    files = sorted((*folder.glob("qrels/*.tsv"), *folder.glob("qrels/*.tsv.gz")), reverse=True)
+    judged = {_without(file.name, ".tsv"): file for file in files}
     require(len(judged) > 0, f"{folder} has {passages.name} but no qrels/*.tsv; add it.")
     return _three_files(folder, passages, {"": queries}, judged, split, _beir_rows)
 
@@ -161,7 +159,10 @@ def _three_files(
             f"{folder} has queries for {_listed(queries)} and qrels for {_listed(judged)}, "
             "but no split has both; add one.",
         )
-        chosen = _choose_split(folder, both, split)
+        if split is None:
+            require(len(both) == 1, f'{folder} has the splits {_listed(both)}; choose one with split="{both[-1]}".')
+        chosen = both[0] if split is None else split
+        require(chosen in both, f'{folder} has no split "{split}", only {_listed(both)}.{did_you_mean(chosen, both)}')
         queries_path = queries.get(chosen) or queries[""]
     return PassageFiles(
         name=folder.resolve().name + (f".{chosen}" if chosen else ""),
@@ -172,14 +173,6 @@ def _three_files(
         passages=lambda: rows(passages, kept=False),  # a sample of them may be all that is kept
         judged=_judgements(judged[chosen]),
     )
-
-
-def _choose_split(folder: Path, splits: list[str], split: str | None) -> str:
-    if split is None:
-        require(len(splits) == 1, f'{folder} has the splits {_listed(splits)}; choose one with split="{splits[-1]}".')
-        return splits[0]
-    require(split in splits, f'{folder} has no split "{split}", only {_listed(splits)}.{did_you_mean(split, splits)}')
-    return split
 
 
 def _json_lines(path: Path) -> PassageFiles:
@@ -217,7 +210,9 @@ def _texts(record: dict[str, Any], keys: tuple[str, ...], path: Path, line: int)
     key = next((key for key in keys if record.get(key) is not None), None)
     if key is None:
         return None
-    values = [record[key]] if key == "positive" else _as_list(record[key], key, path, line)
+    values = [record[key]] if key == "positive" else record[key]
+    if not isinstance(values, list):
+        bad_line(path, line, f"{key} must be a list, got {type_name(values)}")
     if not key.endswith("_passages"):
         return [_as_text(value, key, path, line) for value in values]
     for value in values:
@@ -244,7 +239,6 @@ def _plain_or_gzipped(path: Path) -> Path | None:
 
 
 def _as_text(value: Any, what: str, path: Path, line: int) -> str:
-    """`value`, a string that is neither blank nor impossible to write as UTF-8."""
     if not isinstance(value, str):
         bad_line(path, line, f"{what} must be a string, got {type_name(value)}")
     if not value.strip():
@@ -258,11 +252,4 @@ def _as_text(value: Any, what: str, path: Path, line: int) -> str:
 
 
 def _as_id(value: Any, what: str, path: Path, line: int) -> str:
-    """`value` as an id: a string, or an integer turned into one."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else _as_text(value, what, path, line)
-
-
-def _as_list(value: Any, what: str, path: Path, line: int) -> list[Any]:
-    if not isinstance(value, list):
-        bad_line(path, line, f"{what} must be a list, got {type_name(value)}")
-    return value

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..._cache import cache_folder
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
-from ...errors import InputError
 from ..published import published_accuracies
 from .base import LabelledEffort, Published, RealDataStudy, printed_means
 from .download import OnBytes, bert, fetch, marco, to_be_fetched
@@ -79,11 +78,6 @@ class PassageStudy(RealDataStudy):
         if embeddings is not None and to_be_fetched(embeddings, bert()):
             fetch(bert(), embeddings, on_bytes)
         words = load_embeddings(find_embeddings(embeddings))
-        if not is_passages(data):
-            raise InputError(
-                f"{data} has no passages; give a folder with collection.tsv, queries.tsv and qrels.tsv, or with "
-                "corpus.jsonl, queries.jsonl and qrels/, or one JSON-lines file."
-            )
         split = "train" if any((data / name).exists() for name in OF_TRAINING) else None
         corpus = read_passages(data, split=split, max_queries=QUERIES, max_passages=PASSAGES)
         return tuple(ranking(corpus, words, layout=layout, cache=cache_folder()) for layout in self.layouts)  # type: ignore[arg-type]
