@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..engine import Sweep
     from ..models import AbstractSpec
     from ..tasks import AbstractTask
+else:
+    Sweep = AbstractSpec = AbstractTask = Any
 
 Pieces = dict[str, Any]
 """Results of a closed-form study by the name of the piece, as JSON."""
@@ -64,8 +66,8 @@ def effort_over(lengths: tuple[int, ...], seeds: int, steps: int, **axes: tuple[
 class Part:
     """Models swept at once, one per combination of the values along `axes`; `at` are coordinates that they share."""
 
-    task: Callable[[], "AbstractTask"]
-    model: "Callable[..., AbstractSpec]"
+    task: Callable[[], AbstractTask]
+    model: Callable[..., AbstractSpec]
     axes: Mapping[str, Sequence[Any]]
     at: Mapping[str, Any] = field(default_factory=dict)
     train: TrainSpec | None = None
@@ -136,7 +138,7 @@ class Study:
         """The same study with other fields of its effort at a scale."""
         return replace(self, efforts={**self.efforts, scale: replace(self.efforts[scale], **fields)})
 
-    def sweep(self, scale: Scale) -> "Sweep":
+    def sweep(self, scale: Scale) -> Sweep:
         """The models this study trains, with their experiment."""
         from ..engine import joined, sweep
 

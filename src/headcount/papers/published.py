@@ -59,7 +59,6 @@ def _filled(rows: Rows, names: Sequence[str], column: str) -> tuple[dict[str, tu
 
 
 def _rows(file: str, column: str, name: str) -> Rows:
-    """The rows of one table or figure in a file."""
     lines = (files("headcount.papers") / "data" / file).read_text().splitlines()
     return [row for row in csv.DictReader(lines) if row[column] == name]
 

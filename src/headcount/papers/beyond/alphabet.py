@@ -71,7 +71,6 @@ class FloorComparison(NamedTuple):
 
 
 def _measured(table: ErrorTable, beta: float) -> list[FloorComparison]:
-    """Every head count and length of which a model of one beta has finished."""
     part = table.reduced("seed").select(beta=[beta] if beta in table.values("beta") else [])
     return [
         FloorComparison(at["heads"], at["length"], error, FLOORS[at["length"]][at["heads"] - 1])

@@ -7,7 +7,7 @@ the laws that it may follow, each and one more, so that every law can be refuted
 import itertools
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ...answer import ErrorTable, count_of_heads
 from ...answer.words import decimal
 from ...report.chart import Chart, Level, Series
 from ...report.document import Grid
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..base import AbstractSpec, Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of, line_of
 from ..claims.depth import (
     ATTENTION_ONLY,
@@ -37,9 +37,6 @@ from ..claims.depth import (
 )
 from ..claims.rank import count_of_layers
 from ..head_count.tables import class_token
-
-if TYPE_CHECKING:
-    from ...models import ClassTokenSpec
 
 DIM, TOTAL_DIM = 6, 36
 INNER_HIDDEN = 32
@@ -83,7 +80,6 @@ def headline(limited: list[Limit]) -> str:
 
 
 def largest_grid(table: ErrorTable, limited: list[Limit]) -> Grid:
-    """The largest D solved by each shape, and the values of the laws."""
     rows = []
     for limit in limited:
         interval = f"{limit.largest} ({limit.low} to {limit.high})" if limit.largest else "none"
@@ -99,12 +95,10 @@ def largest_grid(table: ErrorTable, limited: list[Limit]) -> Grid:
 
 
 def _starts(errors: np.ndarray, dim: int) -> str:
-    """How many starts solve D maxima, over lengths and draws."""
     return f"{int(np.sum(is_solved(errors, dim)))} of {int(np.isfinite(errors).sum())}"
 
 
 def error_grid(table: ErrorTable) -> Grid:
-    """Best of seeds by length, a geometric mean over draws, a row per shape and D."""
     lengths = table.values("length")
     part = table.ordered("inside", "layers", "heads", "intrinsic_dim", "length", "task_seed", "seed")
     rows = []
@@ -150,7 +144,6 @@ def largest_chart(limited: list[Limit]) -> Chart:
 
 
 def error_charts(table: ErrorTable) -> tuple[Chart, ...]:
-    """Error against D per head, a chart per number of layers, with ticks at the laws' values."""
     caption = "attention only; best of seeds, geometric mean over lengths and draws"
     levels = (
         Level("one missed", "what missing one maximum costs, about", 1.0),
@@ -212,7 +205,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
     }
 
 
-def _model(heads: int, layers: int, inside: str) -> "ClassTokenSpec":
+def _model(heads: int, layers: int, inside: str) -> AbstractSpec:
     return class_token(heads, total_dim=TOTAL_DIM, layers=layers, **INSIDES[inside])
 
 

@@ -7,7 +7,7 @@ are trained with and without a norm of the class token before the readout net.
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +18,11 @@ from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
 from ...report.document import Grid
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
+from ..base import AbstractSpec, Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
 from ..charts import chart_along, grid_of
 from ..claims.heads import TENFOLD, same_answer_claim, transition_claim
 from ..claims.judge import Case, Cases, claims_that, folds, judge, log_ratios, within
 from ..head_count.tables import ALL_LENGTHS, OUR_CHOICES, class_token, paper_task
-
-if TYPE_CHECKING:
-    from ...models import ClassTokenSpec
 
 INTRINSIC_DIM = 4
 HEADS = (1, 2, 3, 4, 5, 6)
@@ -34,7 +31,7 @@ NORMS = {"none": "without a norm", "layer": "with a norm"}
 
 
 def _parts(effort: StudyEffort) -> Iterable[Part]:
-    def model(heads: int, norm: str) -> "ClassTokenSpec":
+    def model(heads: int, norm: str) -> AbstractSpec:
         return class_token(heads, head_dim=8, hidden=32, final_norm=norm == "layer")
 
     yield Part(task=paper_task, model=model, axes=effort.over(heads=HEADS, norm=tuple(NORMS)))
@@ -98,7 +95,6 @@ def _cost_claim(halves: dict[str, ErrorTable]) -> Cases:
 
 
 def _grid(halves: dict[str, ErrorTable]) -> Grid:
-    """The best and the median of seeds, a row per length and half."""
     rows, lengths = [], {length for half in halves.values() for length in half.values("length")}
     for length, (norm, half) in itertools.product(sorted(lengths), halves.items()):
         best, median = half.reduced("seed"), half.reduced("seed", "median")

@@ -52,7 +52,6 @@ def own_claim(found: Answer, intrinsic_dim: int) -> ClaimResult:
 
 
 def stays_claim(found: Answer, intrinsic_dim: int) -> ClaimResult:
-    """Wide enough, one key head is as good as many."""
     places = [each for each in found.map if each.kv_heads == 1 and (each.head_dim or 0) >= intrinsic_dim]
     statement = "With one key head of head_dim >= D the transition stays at D query heads."
     return _needs(statement, places, intrinsic_dim)
@@ -74,7 +73,6 @@ def _needs(statement: str, places: list[HeadsAt], intrinsic_dim: int) -> ClaimRe
 
 
 def near_claim(table: ErrorTable, intrinsic_dim: int) -> ClaimResult:
-    """Wide enough, D heads with one key head lose little."""
     cases = [
         at_most(words, ratio, TENFOLD) for dim, words, ratio in _ratios(table, intrinsic_dim) if dim >= intrinsic_dim
     ]
@@ -85,7 +83,6 @@ def near_claim(table: ErrorTable, intrinsic_dim: int) -> ClaimResult:
 
 
 def far_claim(table: ErrorTable, intrinsic_dim: int) -> ClaimResult:
-    """Too narrow, D query heads are not enough."""
     cases = [above(words, ratio, TENFOLD) for dim, words, ratio in _ratios(table, intrinsic_dim) if dim < intrinsic_dim]
     statement = (
         "With one key head of head_dim < D, D heads are more than tenfold worse than D heads with their own keys."

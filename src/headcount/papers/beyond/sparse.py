@@ -5,7 +5,7 @@ causal order take nothing away that retrieval needs.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,11 @@ from ...answer.claim import ClaimResult
 from ...answer.words import decimal
 from ...report.chart import Chart, Series
 from ...report.charts import judged_by
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
+from ..base import AbstractSpec, Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
 from ..charts import chart_along, grid_of
 from ..claims.heads import TENFOLD, same_answer_claim
 from ..claims.judge import exactly, judge
 from ..head_count.tables import TASK_SEED, class_token, paper_task
-
-if TYPE_CHECKING:
-    from ...models import ClassTokenSpec
 
 LENGTH, HEADS = 8, (1, 2, 3, 4, 5, 6)
 SOFT, DEEP = "soft", "soft, 2 layers"
@@ -39,7 +36,7 @@ RETRIEVES = 0.01
 
 
 def _parts(effort: StudyEffort) -> Iterable[Part]:
-    def model(heads: int, way: str) -> "ClassTokenSpec":
+    def model(heads: int, way: str) -> AbstractSpec:
         return class_token(heads, **WAYS[way])
 
     yield Part(task=paper_task, model=model, axes=effort.over(heads=effort.axes["heads"], way=effort.axes["way"]))
@@ -84,7 +81,6 @@ def _short(found: Answer) -> str:
 
 
 def ways_chart(table: ErrorTable, best: dict[str, ErrorTable]) -> Chart:
-    """The best error against heads, a line per way."""
     series = [
         Series(way, part.values("heads"), tuple(part.errors), place=place)
         for place, (way, part) in enumerate(best.items())

@@ -76,7 +76,6 @@ class Limit:
 
     @property
     def largest(self) -> int:
-        """The largest D solved; 0 where none was."""
         return max(self.solved, default=0)
 
     @property

@@ -37,7 +37,6 @@ def measured_like(table: ErrorTable, published: ErrorTable) -> ErrorTable:
 
 
 def transition_claim(table: ErrorTable, answer: Answer, transition: int, statement: str) -> ClaimResult:
-    """The error drops for good at `transition` heads."""
     if table.source:
         return ClaimResult(
             statement, Verdict.UNDECIDED, f"the rule resamples seeds, and {table.source} prints one number per cell"
@@ -90,7 +89,6 @@ def length_growth(table: ErrorTable) -> dict[int, Estimate]:
 
 
 def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[ClaimResult, ClaimResult]:
-    """The error grows with length below the transition, and no longer from it on."""
     lengths, tried = table.values("length"), table.values("heads")
     slopes = length_growth(table)
     theirs = exponents(tried, published.aligned(table), lengths)
@@ -124,7 +122,6 @@ def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> 
 
 
 def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> ClaimResult:
-    """How far the error falls at the transition, as a factor (the geometric mean over lengths)."""
     measured, few = measured_like(table, published).ordered("heads", "length").errors, transition - 1
     printed = np.where(np.isfinite(measured), published.aligned(table), np.nan)
     ours, theirs = (drop_factor(table.values("heads"), errors, transition) for errors in (measured, printed))
@@ -138,7 +135,6 @@ def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> Cla
 
 
 def magnitude_claim(table: ErrorTable, published: ErrorTable | None) -> ClaimResult:
-    """Every cell is within a factor of ten of the published one."""
     what = f"{published.statistic} over seeds" if published is not None and published.statistic else "error"
     statement = f"Every {what} is of the published order of magnitude."
     return judge(statement, _magnitude_cases(table, published), "no published cell was measured; --scale paper does")
@@ -166,7 +162,6 @@ def _magnitude_cases(table: ErrorTable, published: ErrorTable | None) -> Cases:
 
 
 def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[ClaimResult, ClaimResult]:
-    """The weighted reversal score is near zero below the transition, and positive from it on."""
     table = table.ordered("heads", "length", "seed")
     ours, means, theirs = (
         dict(zip(table.values("heads"), reversal_scores(errors), strict=True))
@@ -209,7 +204,6 @@ def apart_claim(table: ErrorTable, transition: int) -> Cases:
 
 
 def _sides(table: ErrorTable, transition: int) -> tuple[list[int], list[int]]:
-    """The head counts below the transition, and those from it on."""
     heads = table.values("heads")
     return [count for count in heads if count < transition], [count for count in heads if count >= transition]
 

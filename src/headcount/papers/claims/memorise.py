@@ -84,7 +84,6 @@ def proved_count(heads: int, rank: int, length: int) -> int:
 
 
 def contexts_of(table: ErrorTable) -> list[str]:
-    """The kinds of context that are there, in the order of `CONTEXTS`."""
     return [context for context in CONTEXTS if context in table.values("context")]
 
 
@@ -179,7 +178,6 @@ def with_number(line: Iterable[Capacity]) -> list[Capacity]:
     "three head counts were not measured with both ends in range",
 )
 def linear_claim(found: Sequence[Capacity], context: str) -> Cases:
-    """The exponent of the heads is 1, or near it."""
     for line in capacity_lines(_of(found, context), "heads").values():
         exponent = heads_exponent(line)
         if exponent is not None:
@@ -216,7 +214,6 @@ def proved_claim(found: Sequence[Capacity]) -> Cases:
     "two context sizes were not measured with both ends in range",
 )
 def context_claim(found: Sequence[Capacity], context: str) -> Cases:
-    """More tokens, more examples, at the same number of weights."""
     for line in capacity_lines(_of(found, context), "length").values():
         yield from _growing(line, "tokens")
 

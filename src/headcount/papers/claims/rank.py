@@ -60,7 +60,6 @@ def full_rank_claim(table: ErrorTable, layers: int = 1, statement: str = "One la
 
 @claims_that("At equal parameters more heads hurt.", "no model was measured at two ranks")
 def more_heads_claim(table: ErrorTable) -> Cases:
-    """Each halving of the rank, and doubling of the heads, raises the error."""
     lines = table.lines("rank")
     steps = [(at, line, low, high) for at, line in lines for low, high in itertools.pairwise(sorted(line))]
     helped = [

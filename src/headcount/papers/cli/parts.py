@@ -77,7 +77,6 @@ def part_of(each: Study, scale: Scale, asked: Mapping[str, Any]) -> Sweep:
 
 
 def _field(each: Study, option: str, value: Any) -> Any:
-    """The value of a field of the effort."""
     if option == "epochs":
         one = f"{each.name} is trained for one number of epochs, got {value}."
         require(len(value) == 1, one, what="epochs", given=value)

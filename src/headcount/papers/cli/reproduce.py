@@ -273,7 +273,6 @@ def _cost(
 
 
 def _studies(folder: Path | None) -> Document:
-    """Every study with what it costs on this machine at each scale."""
     known: dict[str, AnyStudy] = STUDIES | CLOSED_FORM | REAL_DATA
     costs = {name: {scale: _cost(each, scale, folder) for scale in Scale} for name, each in known.items()}
     content = {

@@ -147,7 +147,6 @@ def _key(corpus: PassageSet, count: int, vectors: Vectors) -> str:
 
 
 def _load(path: Path, shape: tuple[int, int]) -> Negatives | None:
-    """Lists that `_save` wrote: an .npy file followed by its hash; None for a missing or damaged file."""
     try:
         content = read_regular(path)
         if content[-32:] != hashlib.sha256(path.name.encode() + content[:-32]).digest():

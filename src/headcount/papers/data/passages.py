@@ -103,7 +103,6 @@ def read_passages(
 
 
 def _answered(files: PassageFiles) -> list[Row]:
-    """Return the queries that have a positive passage."""
     seen: dict[str, Row] = {}
     for query in files.queries():
         if seen.setdefault(query.id, query) is not query:

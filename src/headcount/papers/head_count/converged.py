@@ -107,7 +107,6 @@ class Variant:
 
 
 def printed_error(table: str, length: int) -> float:
-    """The published error where heads are enough."""
     return TABLES[table].published.at(heads=TABLES[table].transition, length=length)
 
 
@@ -174,7 +173,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
 
 
 def _variants(table: ErrorTable) -> list[Variant]:
-    """Every variant of which a model was trained, by table: the base first, then single changes by field, then joint."""
+    """Every variant that was trained, by table: the base first, then single changes by field, then joint ones."""
 
     def order(variant: str) -> tuple[bool, int, int, int, str]:
         words, first = list(WORDS.values()), variant.split()[0]
@@ -193,7 +192,6 @@ def _variants(table: ErrorTable) -> list[Variant]:
 
 
 def headline(variants: Sequence[Variant]) -> str:
-    """The change and the joint change that come nearest over both tables."""
     single, joint = ([each for each in variants if (each.changes > 1) is several] for several in (False, True))
     parts = []
     for word, chosen in ("Alone", [each for each in single if each.changes]), ("together", joint):

@@ -102,7 +102,6 @@ def same_transition_claim(draws: Sequence[Draw]) -> ClaimResult:
 
 
 def growth_claims(draws: Sequence[Draw], theirs: ErrorTable, heads: Sequence[int]) -> tuple[ClaimResult, ClaimResult]:
-    """The error grows with length below the transition, and no longer from it on, in nine of ten draws."""
     published = exponents(HEADS, theirs.errors, theirs.values("length"))
 
     def cases(chosen: list[int], holds: Callable[[float], bool], word: str) -> Cases:
@@ -126,7 +125,6 @@ def growth_claims(draws: Sequence[Draw], theirs: ErrorTable, heads: Sequence[int
 
 
 def drop_claim(draws: Sequence[Draw], theirs: ErrorTable) -> ClaimResult:
-    """The error falls sharply at the transition in nine of ten draws."""
     drops = {draw.name: draw.drop for draw in draws if draw.drop is not None}
     statement = f"In nine of ten draws the error falls sharply from {D - 1} to {D} heads."
     return judge(statement, _drop_cases(drops, theirs), f"{_too_few(draws)} with {D - 1} and {D} heads")
@@ -148,7 +146,6 @@ def _drop_cases(drops: dict[str, float], theirs: ErrorTable) -> Cases:
 
 
 def every_rule_claim(draws: Sequence[Draw]) -> ClaimResult:
-    """Every claim of the table holds in every draw."""
     words = "; ".join(
         f"{said} {', '.join(f'{counts[verdict]} {verdict.value}' for verdict in Verdict if counts[verdict])}"
         for said, counts in verdicts_by_rule(draws).items()
@@ -160,7 +157,6 @@ def every_rule_claim(draws: Sequence[Draw]) -> ClaimResult:
 
 
 def verdicts_by_rule(draws: Sequence[Draw]) -> dict[str, Counter[Verdict]]:
-    """How many draws have each verdict, by the claim's statement."""
     counts: dict[str, Counter[Verdict]] = {}
     for draw in draws:
         for claim in draw.claims:

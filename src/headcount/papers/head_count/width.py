@@ -23,7 +23,6 @@ ONE_END_MISSING = "the shortest and the longest length were not both measured"
 
 
 def width_fits(table: ErrorTable) -> dict[tuple[int, int], PowerLaw]:
-    """The power law in N of the best of seeds, by heads and length, where two widths are there."""
     best = table.reduced("seed").ordered("heads", "length", "hidden")
     widths = np.asarray(best.values("hidden"), float)
     places = itertools.product(best.values("heads"), best.values("length"))

@@ -11,14 +11,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...answer import ErrorTable
 from ...answer.metric import FITTED_ERROR
 from ...report.chart import Chart, Series
 from ...report.document import Grid
 from ...store import TrainSpec
-from ..base import Part, Scale, Study, StudyEffort, StudyResults
+from ..base import AbstractSpec, Part, Scale, Study, StudyEffort, StudyResults
 from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import estimate_words
 from ..claims.memorise import (
@@ -36,9 +36,6 @@ from ..claims.memorise import (
     proved_claim,
     with_number,
 )
-
-if TYPE_CHECKING:
-    from ...models import EncoderSpec
 
 CLASSES = 10
 VALIDATION = 20
@@ -102,7 +99,6 @@ ALONG = (
 
 
 def headline(found: Sequence[Capacity]) -> str:
-    """How the capacity grows with the heads."""
     parts = []
     for (context, *_), line in capacity_lines(found, "heads").items():
         fit = heads_exponent(line)
@@ -114,7 +110,6 @@ def headline(found: Sequence[Capacity]) -> str:
 
 
 def capacity_grid(found: Sequence[Capacity]) -> Grid:
-    """Every shape: what is proved, and what was memorised."""
     rows = []
     for each in found:
         ratio = "-" if each.missing else f"{each.examples / each.bound:.1f}"
@@ -200,7 +195,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
     }
 
 
-def _layer(dim: int, heads: int, rank: int) -> "EncoderSpec":
+def _layer(dim: int, heads: int, rank: int) -> AbstractSpec:
     """Attention alone; a head carries as many numbers as there are classes, so no map to the classes is left out."""
     from ...models import EncoderSpec
 

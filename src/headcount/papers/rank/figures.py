@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ...report.chart import Chart
 from ...report.document import Grid
 from ...store import TrainSpec
 from ...store.cell import MAX_WARMUP
-from ..base import Part, Scale, Study, StudyEffort, StudyResults
+from ..base import AbstractSpec, AbstractTask, Part, Scale, Study, StudyEffort, StudyResults
 from ..charts import chart_along, grid_of, line_of
 from ..claims.heads import magnitude_claim
 from ..claims.rank import (
@@ -37,10 +37,6 @@ from ..claims.rank import (
     wider_heads_claim,
 )
 from ..published import published_points
-
-if TYPE_CHECKING:
-    from ...models import EncoderSpec
-    from ...tasks import AbstractTask
 
 SMALLEST = 1e-12
 """Errors below this are as good as none, and have a logarithm."""
@@ -93,25 +89,25 @@ def rank_efforts(
     return {scale: RankEffort(**{**usual[scale], **shared, **own[scale]}) for scale in Scale}
 
 
-def farthest_point(dim: int, length: int) -> "AbstractTask":
+def farthest_point(dim: int, length: int) -> AbstractTask:
     from ...tasks import FarthestPoint
 
     return FarthestPoint(length=length, dim=dim)  # pyright: ignore[reportCallIssue]
 
 
-def in_context(width: int, length: int) -> "AbstractTask":
+def in_context(width: int, length: int) -> AbstractTask:
     from ...tasks import InContextRegression
 
     return InContextRegression(inputs=(length - 1) // 2, length=length)
 
 
 def rank_part(
-    effort: RankEffort, dim: int, positions: Positions, task: Callable[[int, int], "AbstractTask"], **at: str
+    effort: RankEffort, dim: int, positions: Positions, task: Callable[[int, int], AbstractTask], **at: str
 ) -> Part:
     """The models of one dimension; position codes that are concatenated to the points double the width."""
     stream, made = 2 * dim if positions == "concatenated" else dim, partial(task, dim, effort.lengths[0])
 
-    def model(rank: int, **sizes: int) -> "EncoderSpec":
+    def model(rank: int, **sizes: int) -> AbstractSpec:
         from ...models import EncoderSpec
 
         same = {"positions": positions, "norm": effort.norm, "norm_first": effort.norm_first, "hidden": effort.hidden}
@@ -127,7 +123,7 @@ def rank_study(
     claims: Callable[[ErrorTable], tuple[ClaimResult, ...]],
     *,
     figure: str = "",
-    task: Callable[[int, int], "AbstractTask"] = farthest_point,
+    task: Callable[[int, int], AbstractTask] = farthest_point,
     own_notes: tuple[str, ...] = (),
     **fields: Any,
 ) -> Study:
@@ -179,7 +175,6 @@ def with_logarithms(table: ErrorTable) -> ErrorTable:
 
 
 def rank_grid(table: ErrorTable, published: ErrorTable | None, title: str = "smallest error over seeds") -> Grid:
-    """Error by rank, a row per line, the published value in parentheses."""
     ranks, rows, compared = table.values("rank"), [], False
     for at, line in table.lines("rank"):
         theirs = {} if published is None else _published_line(published, at)
@@ -192,7 +187,6 @@ def rank_grid(table: ErrorTable, published: ErrorTable | None, title: str = "sma
 
 
 def rank_charts(table: ErrorTable, published: ErrorTable | None) -> tuple[Chart, ...]:
-    """Error against rank, a chart per number of layers, a line per variant."""
     differing = varying_axes(table) - {"layers"}
     charts = []
     for layers in table.values("layers"):

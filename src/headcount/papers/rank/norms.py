@@ -120,7 +120,6 @@ def _parts(effort: RankEffort) -> Iterable[Part]:
 
 
 def recipes_of(norms: str) -> list[str]:
-    """The recipes with norms "first", or "after" each sum."""
     return [name for name, changes in RECIPES.items() if changes["norm_first"] == (norms == "first")]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -16,14 +16,10 @@ from ...answer.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.document import Grid
 from ...store import Experiment, Outcome, Precision, Record, TrainSpec
-from ..base import Part, Study, StudyEffort
+from ..base import AbstractSpec, AbstractTask, Part, Study, StudyEffort
 from ..charts import WRONG_LABEL, chart_along, grid_of
 from ..claims.labels import nearness_claim
 from .download import OnBytes
-
-if TYPE_CHECKING:
-    from ...models import EncoderSpec
-    from ...tasks import AbstractTask
 
 SMALLEST = 1e-4
 """Shares of wrong answers are drawn down to here: a training set without one has no logarithm."""
@@ -76,16 +72,16 @@ class RealDataStudy(Study):
     """
 
     layers: int
-    trainings: Callable[[Any, "AbstractTask"], Iterable[tuple[dict[str, Any], LabelledEffort]]]
+    trainings: Callable[[Any, AbstractTask], Iterable[tuple[dict[str, Any], LabelledEffort]]]
     printed: Callable[[int], int] = int
-    tasks: tuple["AbstractTask", ...] = ()
+    tasks: tuple[AbstractTask, ...] = ()
 
     @abstractmethod
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple["AbstractTask", ...]:
+    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
         """The tasks in a folder; public data is downloaded into a folder that is empty or not there yet."""
 
     @abstractmethod
-    def stand_ins(self) -> tuple["AbstractTask", ...]:
+    def stand_ins(self) -> tuple[AbstractTask, ...]:
         """Tasks without data, of the published sizes: good for counting the cost."""
 
     def keep_pictures(self, folder: Path) -> None:
@@ -97,7 +93,6 @@ class RealDataStudy(Study):
         return False
 
     def bound(self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None) -> Self:
-        """The study of the data in a folder."""
         return dataclasses.replace(self, tasks=self.read(data, embeddings=embeddings, on_bytes=on_bytes))
 
     def swept(self, effort: LabelledEffort) -> Iterable[Part]:
@@ -107,7 +102,7 @@ class RealDataStudy(Study):
                 model = partial(self._model, task)
                 yield Part(task=lambda task=task: task, model=model, axes=axes, at=coordinates, train=training.train)
 
-    def _model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
+    def _model(self, task: AbstractTask, heads: int) -> AbstractSpec:
         from ... import recipes
 
         return recipes.labelled_encoder(task, heads, layers=self.layers)
@@ -188,7 +183,6 @@ def margin_of(examples: int) -> float:
 
 
 def accuracy_grids(of: str, means: Means, published: Published) -> list[Grid]:
-    """Training accuracy while training and at the end, and validation accuracy; `of` says of which models."""
     training, validation = ("" if table is None else f" ({table.source.split(',')[0]})" for table in published)
     title = f"{of}training accuracy, per cent: while training / at the end{training}"
     return [
@@ -212,14 +206,12 @@ def accuracy_grid(title: str, tables: tuple[ErrorTable, ...], published: ErrorTa
 
 
 def percent(value: float, metric: Metric) -> str:
-    """Per cent right of a stored share, "-" where it is missing."""
     right = 1 - value if metric.less_is_better else value
     # Rounded first: 39.95 that went through 1 - 0.6005 must still print as it did in the paper.
     return "-" if np.isnan(value) else f"{round(100 * right, 8):.1f}"
 
 
 def share(value: float) -> str:
-    """A share of wrong answers, as one would say it."""
     return "less than 0.1 %" if value < 0.001 else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.0f} %"
 
 
@@ -231,7 +223,6 @@ def wrong_at_both_ends(training: ErrorTable, wrong: str) -> str:
 
 
 def error_charts(means: Means, published: Published, name: str, title: str) -> tuple[Chart, Chart]:
-    """Training and validation error; `{}` in the name and the title is which of them."""
     return (
         error_chart(name.format("training"), title.format("Training"), means.training, published.training, means.seeds),
         error_chart(
@@ -241,7 +232,6 @@ def error_charts(means: Means, published: Published, name: str, title: str) -> t
 
 
 def error_chart(name: str, title: str, table: ErrorTable, published: ErrorTable | None, seeds: int) -> Chart:
-    """Share of wrong answers against heads, a line per length, the published ones dashed."""
     heads = table.values("heads")
     theirs = np.full_like(table.errors, np.nan) if published is None else published.aligned(table)
     series = []

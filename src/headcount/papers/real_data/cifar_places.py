@@ -3,26 +3,23 @@
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
-from ..base import Scale, StudyResults
+from ..base import AbstractTask, Scale, StudyResults
 from ..claims.judge import Cases, claims_that
 from ..claims.labels import beyond_margin
 from . import cifar
 from .base import LabelledEffort, Means, Published, accuracy_grids, error_charts, means_of, nearness_claims
 from .cifar import FIXED
 
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask
-
 ONCE, EACH_TIME = "once", "each time"
 
 
-def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
+def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     """How places are drawn is an axis of the experiment. In the smallest frame there is only one place."""
     training = cifar.effort_of(effort, task)
     if getattr(task, "fixed_places", task.name == FIXED):
@@ -63,7 +60,6 @@ ONE_KIND = "no model was trained with places of both kinds"
     ONE_KIND,
 )
 def fitted_more_claim(training: ErrorTable, margin: float) -> Cases:
-    """Places drawn once are learned with the images."""
     yield from _gained(training, margin, 1)
 
 
@@ -72,7 +68,6 @@ def fitted_more_claim(training: ErrorTable, margin: float) -> Cases:
     ONE_KIND,
 )
 def answered_less_claim(validation: ErrorTable, margin: float) -> Cases:
-    """New places are augmentation."""
     yield from _gained(validation, margin, -1)
 
 
@@ -144,7 +139,6 @@ def _headline(means: Means) -> str:
 
 
 def _charts(kinds: dict[str, Means], published: Published) -> tuple[Chart, ...]:
-    """A line per length and kind of places, the published ones dashed, once per length."""
     drawn = [error_charts(kind, published, "{}-error", "{} error against heads") for kind in kinds.values()]
     return tuple(_joined(dict(zip(kinds, charts, strict=True))) for charts in zip(*drawn, strict=True))
 

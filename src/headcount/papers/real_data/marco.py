@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable
 from ...answer.claim import ClaimResult, judged
 from ...report.chart import Chart, Series
-from ..base import Scale, StudyResults
+from ..base import AbstractTask, Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along
 from ..claims.labels import first_fit_claim, length_costs_claim, levelling_claim, no_gain_claim, surface_claim
 from ..fits import Surface, surface_fit
@@ -27,9 +27,6 @@ from .base import (
 )
 from .passages import LAYOUTS, PUBLISHED, TRANSITION, PassageEffort, PassageStudy
 
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask
-
 SMALL = 0.01
 LEFT_OUT_OF_FIT = (1, 12, 14, 16)
 PUBLISHED_DELTA, PUBLISHED_A = 0.25, -1.40
@@ -42,13 +39,13 @@ class MarcoEffort(PassageEffort):
     pairs: PassageEffort
 
 
-def effort_of(effort: MarcoEffort, task: "AbstractTask") -> LabelledEffort:
+def effort_of(effort: MarcoEffort, task: AbstractTask) -> LabelledEffort:
     """How much is done in the layout of a task."""
     pairs = replace(effort.pairs, precision=effort.precision)
     return (pairs if passages.layout_of(task) == "pairs" else effort).of(passages.training_queries(task))
 
 
-def _trainings(effort: MarcoEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
+def _trainings(effort: MarcoEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     yield {"layout": passages.layout_of(task)}, effort_of(effort, task)
 
 
@@ -103,7 +100,6 @@ def _surface(training: ErrorTable) -> Surface | None:
 
 
 def _surface_charts(layout: str, training: ErrorTable) -> list[Chart]:
-    """The training error with its fitted surface, where one can be fitted."""
     heads, fit = training.values("heads"), _surface(training)
     if fit is None:
         return []

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -12,16 +12,13 @@ from ...answer import ERROR_RATE, ErrorTable, count_of_heads
 from ...answer.claim import Verdict
 from ...report.chart import Chart
 from ...report.document import Grid
-from ..base import Scale, StudyResults
+from ..base import AbstractTask, Scale, StudyResults
 from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, in_points
 from ..claims.labels import NEAR, POINTS, no_gain_claim
 from . import passages
 from .base import LabelledEffort, Means, accuracy_grids, error_chart, means_of
 from .passages import PUBLISHED, TRAINING, VALIDATION, PassageEffort, PassageStudy
-
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask
 
 BETWEEN = 40
 """Numbers of epochs looked at between two that were tried."""
@@ -36,12 +33,10 @@ class Apart:
 
     @property
     def worst(self) -> dict[int, float]:
-        """The largest distance of a cell, by number of epochs."""
         return dict(zip(self.epochs, np.abs(self.points).max(axis=1).tolist(), strict=True))
 
     @property
     def mean(self) -> dict[int, float]:
-        """The mean distance over cells, by number of epochs."""
         return dict(zip(self.epochs, np.abs(self.points).mean(axis=1).tolist(), strict=True))
 
     @property
@@ -106,7 +101,6 @@ def met_claim(what: str, distance: Apart | None, *, whole: bool) -> Cases:
     "no number of epochs has finished",
 )
 def no_gain_somewhere_claim(validation: ErrorTable, margins: Mapping[int, float], *, whole: bool) -> Cases:
-    """At one of the numbers of epochs more heads do not help validation."""
     judged = {epochs: no_gain_claim(validation.select(epochs=epochs), margin) for epochs, margin in margins.items()}
     words = "; ".join(f"{epochs} epochs {claim.verdict.value}: {claim.evidence}" for epochs, claim in judged.items())
     verdicts = {claim.verdict for claim in judged.values()}
@@ -149,7 +143,6 @@ def headline(training: Apart | None) -> str:
 
 
 def grids(means: Means, distances: dict[str, Apart | None]) -> tuple[Grid, ...]:
-    """Distances by epochs, the epochs that give each published number, and every accuracy."""
     known = {what: each for what, each in distances.items() if each is not None}
     epochs = means.training.values("epochs")
     away = grid_of(
@@ -201,8 +194,7 @@ def charts(means: Means, training: Apart | None, validation: Apart | None) -> tu
     return distance, error_chart("epochs-training-error", title, table, TRAINING, means.seeds)
 
 
-def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
-    """The number of epochs is an axis of the experiment."""
+def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     for epochs in effort.axes["epochs"]:
         yield {"epochs": epochs}, replace(effort, epochs=epochs).of(passages.training_queries(task))
 

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ...answer.claim import ClaimResult
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.document import Grid
-from ..base import Scale, StudyResults
+from ..base import AbstractTask, Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, estimate_words, exactly, in_points, judge, within
 from ..claims.labels import NEAR, POINTS
@@ -22,9 +22,6 @@ from . import passages
 from .base import SMALLEST, LabelledEffort, percent
 from .passages import TRAINED, TRAINING, PassageEffort, PassageStudy
 
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask
-
 Place = tuple[int, int]
 """Heads and length."""
 METRICS = {"training": (TRAIN_ERROR, TRAINING, 6), "validation": (FINAL_ERROR, passages.VALIDATION, 7)}
@@ -32,7 +29,6 @@ METRICS = {"training": (TRAIN_ERROR, TRAINING, 6), "validation": (FINAL_ERROR, p
 
 
 def learning_curves(table: ErrorTable) -> dict[Place, LearningCurve]:
-    """The learning curve of every cell that has one, by heads and length."""
     ours = table.ordered("heads", "length", "queries", "seed")
     curves = {
         (heads, length): learning_curve(ours.values("queries"), ours.errors[i, j])
@@ -76,7 +72,6 @@ def _refuted_beyond_chance(cases: Sequence[Case]) -> list[Case]:
     "it takes four numbers of queries",
 )
 def foretold_claim(what: str, table: ErrorTable) -> Cases:
-    """The curve through all numbers of queries but the largest gives the accuracy with the largest."""
     *fewer, most = table.values("queries")
     measured = table.select(queries=most).reduced("seed", "mean")
     missed = np.array(
@@ -97,7 +92,6 @@ def foretold_claim(what: str, table: ErrorTable) -> Cases:
     "no such head count was measured with three numbers of queries",
 )
 def costs_claim(curves: Mapping[Place, LearningCurve], transition: int) -> Cases:
-    """With few heads more queries are harder to fit."""
     yield "log-odds of a wrong answer per e-fold of queries [90 % interval]: "
     yield from _refuted_beyond_chance(
         [
@@ -184,8 +178,7 @@ def efforts_by_queries(effort: LabelledEffort, queries: int) -> dict[int, Labell
     }
 
 
-def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
-    """The number of queries is an axis of the experiment."""
+def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     for queries, training in efforts_by_queries(effort, passages.training_queries(task)).items():
         yield {"queries": queries}, training
 

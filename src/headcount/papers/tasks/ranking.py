@@ -259,7 +259,6 @@ def most_candidates(corpus: PassageSet) -> int:
 def _mean_vectors(
     corpus: PassageSet, embeddings: WordEmbeddings, query_tokens: int, passage_tokens: int
 ) -> tuple[Float[np.ndarray, "queries dim"], Float[np.ndarray, "passages dim"]]:
-    """Return a vector per query and passage: the mean of its embedded words."""
     return (
         embeddings.mean_vectors(corpus.queries, segment=QUERY_SEGMENT, max_tokens=query_tokens),
         embeddings.mean_vectors(corpus.passages, segment=PASSAGE_SEGMENT, max_tokens=passage_tokens),
