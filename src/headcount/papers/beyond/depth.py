@@ -120,18 +120,10 @@ def largest_chart(limited: list[Limit]) -> Chart:
     series = []
     for heads in sorted({limit.heads for limit in limited}):
         own = [limit for limit in limited if limit.heads == heads and limit.largest]  # none solved is no zero
-        if not own:
-            continue
-        series.append(
-            Series(
-                count_of_heads(heads),
-                tuple(limit.layers for limit in own),
-                tuple(limit.largest / heads for limit in own),
-                place=heads - 1,
-                low=tuple(limit.low / heads for limit in own),
-                high=tuple(limit.high / heads for limit in own),
-            )
-        )
+        x = tuple(limit.layers for limit in own)
+        dims = ([limit.largest for limit in own], [limit.low for limit in own], [limit.high for limit in own])
+        y, low, high = (tuple(dim / heads for dim in each) for each in dims)
+        series += [Series(count_of_heads(heads), x, y, place=heads - 1, low=low, high=high)] if own else []
     for place, law in zip((6, 4, 5, 3), PER_HEAD, strict=True):  # colours after those of one to three heads
         values = tuple(float(law.largest(count, 1)) for count in layers)
         series.append(Series(f"D = {law.name}", layers, values, place=place, kind="published", thin=True))
@@ -152,26 +144,17 @@ def error_charts(table: ErrorTable) -> tuple[Chart, ...]:
     axis, y_label = "maxima per head D / h (ticks at the laws' values)", "error in maxima missed (NMSE D / 0.04)"
     charts = []
     for layers in table.values("layers"):
-        series = _error_series(table, layers)
+        series = []
+        for heads in table.values("heads") if ATTENTION_ONLY in table.values("inside") else ():
+            place = {"layers": layers, "heads": heads, "inside": ATTENTION_ONLY}
+            errors = {dim: level_at(table, intrinsic_dim=dim, **place) for dim in table.values("intrinsic_dim")}
+            known = {dim / heads: float(maxima_missed(e, dim)) for dim, e in errors.items() if np.isfinite(e)}
+            series += [line_of(count_of_heads(heads), known, heads - 1)] if known else []
         if series:
             ticks = {float(law.largest(layers, 1)) for law in PER_HEAD} | {max(max(one.x) for one in series)}
             name, title = f"error-{layers}", f"Error against maxima per head, {count_of_layers(layers)}"
             charts.append(chart_along(axis, sorted(ticks), series, name, title, caption, y_label, levels=levels))
     return tuple(charts)
-
-
-def _error_series(table: ErrorTable, layers: int) -> tuple[Series, ...]:
-    if ATTENTION_ONLY not in table.values("inside"):
-        return ()
-    series = []
-    for heads in table.values("heads"):
-        place = {"layers": layers, "heads": heads, "inside": ATTENTION_ONLY}
-        dims = table.values("intrinsic_dim")
-        errors = {dim: float(maxima_missed(level_at(table, intrinsic_dim=dim, **place), dim)) for dim in dims}
-        known = {dim / heads: error for dim, error in errors.items() if np.isfinite(error)}
-        if known:
-            series.append(line_of(count_of_heads(heads), known, heads - 1))
-    return tuple(series)
 
 
 def _parts(effort: StudyEffort) -> Iterable[Part]:
@@ -180,18 +163,10 @@ def _parts(effort: StudyEffort) -> Iterable[Part]:
     for shape in effort.axes["shapes"]:
         for dim, draw in itertools.product(shape.dims, shape.draws):
             at = {"intrinsic_dim": dim, "task_seed": draw}
-            yield Part(
-                task=partial(sum_of_maxima, dim=DIM, directions="random", length=shape.lengths[0], **at),
-                model=_model,
-                axes={
-                    "layers": (shape.layers,),
-                    "heads": (shape.heads,),
-                    "inside": (shape.inside,),
-                    "length": shape.lengths,
-                    "seed": range(effort.seeds),
-                },
-                at=at,
-            )
+            task = partial(sum_of_maxima, dim=DIM, directions="random", length=shape.lengths[0], **at)
+            sizes = {"layers": (shape.layers,), "heads": (shape.heads,), "inside": (shape.inside,)}
+            axes = sizes | {"length": shape.lengths, "seed": range(effort.seeds)}
+            yield Part(task=task, model=_model, axes=axes, at=at)
 
 
 def _report(results: StudyResults) -> dict[str, Any]:

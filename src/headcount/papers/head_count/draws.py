@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from ...answer.claim import OF_MEASUREMENTS, ClaimResult, Verdict
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.document import Grid
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
 from ..charts import chart_along, grid_of
 from ..claims.heads import FLAT_SLOPE, drop_factor, exponents, magnitude_claim, measured_like
-from ..claims.judge import Case, Cases, estimate_words, exactly, judge
+from ..claims.judge import Case, Cases, claims_that, estimate_words, exactly, judge
 from ..fits import Estimate
 from .tables import ALL_LENGTHS, OUR_CHOICES, TABLE2
 
@@ -30,8 +29,7 @@ LIMIT = 0.05
 """A share of exceptions is ruled out where as many draws without one have at most this probability."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Draw:
+class Draw(NamedTuple):
     """Table 2 for one draw of the a_i, `task_seed`, and one of the examples, `data_seed`.
 
     `slopes` are d log(error) / d log(length) of the best of seeds by heads, where two lengths are there; `drop` is the
@@ -53,24 +51,14 @@ class Draw:
 def draws_in(table: ErrorTable) -> list[Draw]:
     """Every draw of which a model has finished, with its answer and Table 2's claims."""
     draws = []
-    for task_seed in table.values("task_seed"):
-        for data_seed in table.values("data_seed"):
-            one = table.select(task_seed=task_seed, data_seed=data_seed).trimmed()
-            if not one.errors.size:
-                continue
+    for task_seed, part in parts_along(table, "task_seed").items():
+        for data_seed, one in parts_along(part, "data_seed").items():
             found, heads = answer(one), one.values("heads")
             slopes = exponents(heads, one.reduced("seed").ordered("heads", "length").errors, one.values("length"))
+            known = {heads: slope for heads, slope in slopes.items() if np.isfinite(slope)}
             measured = measured_like(one, TABLE2.published).ordered("heads", "length").errors
-            draws.append(
-                Draw(
-                    task_seed=task_seed,
-                    data_seed=data_seed,
-                    answer=found,
-                    claims=(*TABLE2.rules(one, found), magnitude_claim(one, TABLE2.published)),
-                    slopes={heads: slope for heads, slope in slopes.items() if np.isfinite(slope)},
-                    drop=drop_factor(heads, measured, D),
-                )
-            )
+            claims = (*TABLE2.rules(one, found), magnitude_claim(one, TABLE2.published))
+            draws.append(Draw(task_seed, data_seed, found, claims, known, drop_factor(heads, measured, D)))
     return draws
 
 
@@ -124,13 +112,12 @@ def growth_claims(draws: Sequence[Draw], theirs: ErrorTable, heads: Sequence[int
     )
 
 
-def drop_claim(draws: Sequence[Draw], theirs: ErrorTable) -> ClaimResult:
+@claims_that(
+    f"In nine of ten draws the error falls sharply from {D - 1} to {D} heads.",
+    f"{{finished}} draws finished, judged are {MIN_DRAWS} or more with {D - 1} and {D} heads",
+)
+def drop_claim(draws: Sequence[Draw], theirs: ErrorTable, finished: int) -> Cases:
     drops = {draw.name: draw.drop for draw in draws if draw.drop is not None}
-    statement = f"In nine of ten draws the error falls sharply from {D - 1} to {D} heads."
-    return judge(statement, _drop_cases(drops, theirs), f"{_too_few(draws)} with {D - 1} and {D} heads")
-
-
-def _drop_cases(drops: dict[str, float], theirs: ErrorTable) -> Cases:
     if len(drops) < MIN_DRAWS:
         return
     values, printed = list(drops.values()), drop_factor(HEADS, theirs.errors, D) or np.nan
@@ -188,7 +175,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
         "claims": (
             same_transition_claim(draws),
             *growth_claims(draws, theirs, table.values("heads")),
-            drop_claim(draws, theirs),
+            drop_claim(draws, theirs, len(draws)),
             every_rule_claim(draws),
         ),
         "grids": (_rules_grid(draws), _errors_grid(table, theirs), _draws_grid(draws)),
@@ -208,8 +195,7 @@ def _rules_grid(draws: Sequence[Draw]) -> Grid:
 def _over_lengths(errors: np.ndarray) -> np.ndarray:
     """The geometric mean along the last axis, of the errors that have a logarithm; NaN where none has."""
     known = np.isfinite(errors) & (errors > 0)
-    total = np.log(np.where(known, errors, 1.0)).sum(axis=-1)
-    count = known.sum(axis=-1)
+    total, count = np.log(np.where(known, errors, 1.0)).sum(axis=-1), known.sum(axis=-1)
     return np.where(count > 0, np.exp(total / np.maximum(count, 1)), np.nan)
 
 

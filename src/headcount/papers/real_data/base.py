@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from jaxtyping import Float
 
 from ...answer import ErrorTable, Metric, count_of_heads, error_table
 from ...answer.claim import ClaimResult
 from ...answer.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
-from ...report.chart import Chart, Series
+from ...report.chart import Chart, Kind, Series
 from ...report.document import Grid
 from ...store import Experiment, Outcome, Precision, Record, TrainSpec
 from ..base import AbstractSpec, AbstractTask, Part, Study, StudyEffort
@@ -21,6 +22,7 @@ from ..charts import WRONG_LABEL, chart_along, grid_of
 from ..claims.labels import nearness_claim
 from .download import OnBytes
 
+PARTS = ("training", "validation")
 SMALLEST = 1e-4
 """Shares of wrong answers are drawn down to here: a training set without one has no logarithm."""
 
@@ -194,15 +196,15 @@ def accuracy_grids(of: str, means: Means, published: Published) -> list[Grid]:
 def accuracy_grid(title: str, tables: tuple[ErrorTable, ...], published: ErrorTable | None) -> Grid:
     """Per cent right by heads and length, several numbers per cell, the published one in parentheses."""
     first = tables[0]
-    theirs = np.full_like(first.errors, np.nan) if published is None else published.aligned(first)
-    rows = []
-    for i, heads in enumerate(first.values("heads")):
-        cells = []
-        for j in range(len(first.values("length"))):
-            text = " / ".join(percent(table.errors[i, j], table.metric) for table in tables)
-            cells.append(text if np.isnan(theirs[i, j]) else f"{text} ({percent(theirs[i, j], first.metric)})")
-        rows.append((count_of_heads(heads), *cells))
-    return grid_of(title, ("", *(f"T = {length}" for length in first.values("length"))), rows)
+
+    def cell(**place: int) -> str:
+        text = " / ".join(percent(table.at(**place), table.metric) for table in tables)
+        theirs = np.nan if published is None else published.at(**place)
+        return text if np.isnan(theirs) else f"{text} ({percent(theirs, first.metric)})"
+
+    heads, lengths = first.values("heads"), first.values("length")
+    rows = [(count_of_heads(count), *(cell(heads=count, length=length) for length in lengths)) for count in heads]
+    return grid_of(title, ("", *(f"T = {length}" for length in lengths)), rows)
 
 
 def percent(value: float, metric: Metric) -> str:
@@ -222,34 +224,42 @@ def wrong_at_both_ends(training: ErrorTable, wrong: str) -> str:
     return f"{few} {wrong} with {count_of_heads(heads[0])}, {many} with {count_of_heads(heads[-1])}, at the worst T"
 
 
-def error_charts(means: Means, published: Published, name: str, title: str) -> tuple[Chart, Chart]:
-    return (
-        error_chart(name.format("training"), title.format("Training"), means.training, published.training, means.seeds),
-        error_chart(
-            name.format("validation"), title.format("Validation"), means.validation, published.validation, means.seeds
-        ),
+def error_charts(means: Means, published: Published, name: str, title: str) -> tuple[Chart, ...]:
+    """Training and validation error; `{}` in the name and the title is which of them."""
+    return tuple(
+        error_chart(name.format(what), title.format(what.capitalize()), ours, theirs, means.seeds)
+        for what, ours, theirs in zip(PARTS, (means.training, means.validation), published, strict=True)
     )
 
 
 def error_chart(name: str, title: str, table: ErrorTable, published: ErrorTable | None, seeds: int) -> Chart:
     heads = table.values("heads")
-    theirs = np.full_like(table.errors, np.nan) if published is None else published.aligned(table)
-    series = []
-    for j, length in enumerate(table.values("length")):
-        series.append(Series(f"T = {length}", heads, tuple(np.maximum(table.errors[:, j], SMALLEST)), place=j))
-        if np.isfinite(theirs[:, j]).any():
-            line = tuple(np.maximum(theirs[:, j], SMALLEST))
-            series.append(Series(f"T = {length}, published", heads, line, place=j, kind="published"))
+    series = lines_by_length(np.maximum(table.errors, SMALLEST), table)
+    if published is not None:
+        shares = np.maximum(published.aligned(table), SMALLEST)
+        theirs = lines_by_length(shares, table, ", published", kind="published")
+        known = [line for line in theirs if np.isfinite(line.y).any()]
+        series = sorted([*series, *known], key=lambda line: line.place)
     caption = f"mean over {seeds} {'seed' if seeds == 1 else 'seeds'}"
     caption += "; dashed: published" if published is not None else ""
     return chart_along("heads", heads, series, name, title, caption, WRONG_LABEL)
 
 
+def lines_by_length(
+    errors: Float[np.ndarray, "heads lengths"], table: ErrorTable, ending: str = "", kind: Kind = "measured"
+) -> list[Series]:
+    """A line against the heads for each length of a table."""
+    lines = enumerate(zip(table.values("length"), errors.T, strict=True))
+    return [
+        Series(f"T = {length}{ending}", table.values("heads"), tuple(line), place=place, kind=kind)
+        for place, (length, line) in lines
+    ]
+
+
 def nearness_claims(means: Means, published: Published, *, whole: bool, of: str = "") -> tuple[ClaimResult, ...]:
     """Whether our accuracies are near the published ones; none where nothing was published. `of` says which models."""
-    pairs = {"training": (means.training, published.training), "validation": (means.validation, published.validation)}
     return tuple(
         nearness_claim(f"{what}{of}", ours, theirs, whole=whole)
-        for what, (ours, theirs) in pairs.items()
+        for what, ours, theirs in zip(PARTS, (means.training, means.validation), published, strict=True)
         if theirs is not None
     )

@@ -88,10 +88,8 @@ class CifarStudy(RealDataStudy):
         from ..tasks.stand_in import StandIn
 
         length, dim = (SIDES[0] // self.patch) ** 2, 3 * self.patch**2
-        return tuple(
-            StandIn(FIXED if fixed else "cifar10", length=length, dim=dim, classes=CLASSES, count=EPOCH)
-            for fixed in self.fixed_places
-        )
+        names = (FIXED if fixed else "cifar10" for fixed in self.fixed_places)
+        return tuple(StandIn(name, length, dim, EPOCH, classes=CLASSES) for name in names)  # pyright: ignore[reportCallIssue]
 
     def changes(self, experiment: Experiment, effort: LabelledEffort) -> list[str]:
         patch = patch_of(experiment)

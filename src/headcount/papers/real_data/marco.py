@@ -8,7 +8,7 @@ import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable
 from ...answer.claim import ClaimResult, judged
-from ...report.chart import Chart, Series
+from ...report.chart import Chart
 from ..base import AbstractTask, Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along
 from ..claims.labels import first_fit_claim, length_costs_claim, levelling_claim, no_gain_claim, surface_claim
@@ -21,6 +21,7 @@ from .base import (
     accuracy_grid,
     accuracy_grids,
     error_charts,
+    lines_by_length,
     means_of,
     nearness_claims,
     wrong_at_both_ends,
@@ -103,12 +104,10 @@ def _surface_charts(layout: str, training: ErrorTable) -> list[Chart]:
     heads, fit = training.values("heads"), _surface(training)
     if fit is None:
         return []
-    series = []
-    for j, length in enumerate(training.values("length")):
-        points = tuple(np.maximum(training.errors[:, j], SMALLEST))
-        line = tuple(float(value) for value in fit.at(np.array(heads, float), np.array(length, float)))
-        series.append(Series(f"T = {length}", heads, points, place=j))
-        series.append(Series(f"T = {length}, fitted", heads, line, place=j, kind="fit"))
+    fitted = fit.at(np.array(heads, float)[:, None], np.array(training.values("length"), float))
+    series = lines_by_length(np.maximum(training.errors, SMALLEST), training)
+    series += lines_by_length(fitted, training, ", fitted", kind="fit")
+    series = sorted(series, key=lambda line: line.place)
     title = f"Training error and its fitted surface, {layout}"
     caption = f"lines: c T^b exp(a h / T^delta), a = {fit.a:.2f}, b = {fit.b:.2f}, delta = {fit.delta:.2f}"
     return [chart_along("heads", heads, series, f"{layout}-surface", title, caption, WRONG_LABEL)]

@@ -2,8 +2,8 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -24,8 +24,7 @@ BETWEEN = 40
 """Numbers of epochs looked at between two that were tried."""
 
 
-@dataclass(frozen=True)
-class Apart:
+class Apart(NamedTuple):
     """Ours less the published accuracy, at every number of epochs, of the cells that all of them have."""
 
     epochs: tuple[int, ...]
@@ -33,11 +32,8 @@ class Apart:
 
     @property
     def worst(self) -> dict[int, float]:
+        """The largest distance of a cell, by number of epochs."""
         return dict(zip(self.epochs, np.abs(self.points).max(axis=1).tolist(), strict=True))
-
-    @property
-    def mean(self) -> dict[int, float]:
-        return dict(zip(self.epochs, np.abs(self.points).mean(axis=1).tolist(), strict=True))
 
     @property
     def nearest(self) -> int:
@@ -109,14 +105,11 @@ def no_gain_somewhere_claim(validation: ErrorTable, margins: Mapping[int, float]
 
 def epochs_needed(table: ErrorTable, published: ErrorTable) -> dict[tuple[int, int], str]:
     """The epochs at which a share is first the published one, interpolated, by heads and length; "> 30" beyond."""
-    ours = table.ordered("epochs", "heads", "length")
-    epochs, printed = ours.values("epochs"), published.aligned(ours)
     needed = {}
-    for i, heads in enumerate(ours.values("heads")):
-        for j, length in enumerate(ours.values("length")):
-            above = ours.errors[:, i, j] - printed[i, j]
-            if np.isfinite(above).all():
-                needed[heads, length] = _first_reached(epochs, above)
+    for at, line in table.lines("epochs"):
+        above = np.array([line.get(count, np.nan) for count in table.values("epochs")]) - published.at(**at)
+        if np.isfinite(above).all():
+            needed[at["heads"], at["length"]] = _first_reached(table.values("epochs"), above)
     return needed
 
 
@@ -145,36 +138,27 @@ def headline(training: Apart | None) -> str:
 def grids(means: Means, distances: dict[str, Apart | None]) -> tuple[Grid, ...]:
     known = {what: each for what, each in distances.items() if each is not None}
     epochs = means.training.values("epochs")
-    away = grid_of(
-        "points between ours and the published accuracy: mean, largest",
-        ("", *known),
-        (
-            (f"{count} epochs", *(f"{100 * e.mean[count]:.1f}, {100 * e.worst[count]:.1f}" for e in known.values()))
-            for count in epochs
-        ),
-    )
+    rows = []
+    for i, count in enumerate(epochs):
+        away = (100 * np.abs(each.points[i]) for each in known.values())
+        rows.append((f"{count} epochs", *(f"{points.mean():.1f}, {points.max():.1f}" for points in away)))
+    distance = grid_of("points between ours and the published accuracy: mean, largest", ("", *known), rows)
     needed, lengths = epochs_needed(means.training, TRAINING), means.training.values("length")
-    crossing = grid_of(
-        "epochs that give the published training accuracy, interpolated",
-        ("", *(f"T = {length}" for length in lengths)),
-        (
-            (count_of_heads(heads), *(needed.get((heads, length), "-") for length in lengths))
-            for heads in means.training.values("heads")
-        ),
-    )
-    accuracies = [
-        replace(grid, folded=count != nearest_of(means, distances["training"]))
-        for count in epochs
-        for grid in accuracy_grids(
-            f"{count} epochs: ",
-            means.of_tables(lambda table, count=count: table.select(epochs=count)),
-            PUBLISHED,
-        )
+    rows = [
+        (count_of_heads(heads), *(needed.get((heads, length), "-") for length in lengths))
+        for heads in means.training.values("heads")
     ]
-    return (*((away,) if known else ()), crossing, *accuracies)
+    title = "epochs that give the published training accuracy, interpolated"
+    crossing = grid_of(title, ("", *(f"T = {length}" for length in lengths)), rows)
+    accuracies = []
+    for count in epochs:
+        part = means.of_tables(lambda table, count=count: table.select(epochs=count))
+        folded = count != chosen_epochs(means, distances["training"])
+        accuracies += [replace(grid, folded=folded) for grid in accuracy_grids(f"{count} epochs: ", part, PUBLISHED)]
+    return (*((distance,) if known else ()), crossing, *accuracies)
 
 
-def nearest_of(means: Means, training: Apart | None) -> int:
+def chosen_epochs(means: Means, training: Apart | None) -> int:
     """The number of epochs nearest to Table 6; the most where no cell says which."""
     return means.training.values("epochs")[-1] if training is None else training.nearest
 
@@ -186,7 +170,7 @@ def charts(means: Means, training: Apart | None, validation: Apart | None) -> tu
         for place, (name, each) in enumerate(distances.items())
         if each is not None
     ]
-    epochs, chosen = means.training.values("epochs"), nearest_of(means, training)
+    epochs, chosen = means.training.values("epochs"), chosen_epochs(means, training)
     title = "Largest distance to the published accuracies"
     caption = f"largest over heads and T, of the mean over {means.seeds} seed(s)"
     distance = chart_along("epochs", epochs, series, "epochs-distance", title, caption, "points", log_y=False)

@@ -83,10 +83,8 @@ class PassageStudy(RealDataStudy):
     def stand_ins(self) -> tuple[AbstractTask, ...]:
         from ..tasks.stand_in import StandIn
 
-        return tuple(
-            StandIn("marco", length=LENGTHS[0], dim=BERT_DIM, count=QUERIES, pair_tokens=tokens)
-            for tokens in (PAIR_TOKENS if layout == "pairs" else 0 for layout in self.layouts)
-        )
+        tokens = (PAIR_TOKENS if layout == "pairs" else 0 for layout in self.layouts)
+        return tuple(StandIn("marco", LENGTHS[0], BERT_DIM, QUERIES, pair_tokens=each) for each in tokens)  # pyright: ignore[reportCallIssue]
 
 
 def layout_of(task: AbstractTask) -> str:

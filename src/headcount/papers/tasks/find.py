@@ -53,4 +53,4 @@ def _passage_task(path: Path, options: dict[str, Any], cache: Path | None, plann
         return ranking(corpus, words, layout=layout, cache=cache)
     longest, pair_tokens = most_candidates(corpus), PAIR_TOKENS if layout == "pairs" else 0
     sizes = {"dim": words.dim, "count": len(corpus.queries), "pair_tokens": pair_tokens, "longest": longest}
-    return StandIn(corpus.name, length=min(8, longest), **sizes)
+    return StandIn(corpus.name, length=min(8, longest), **sizes)  # pyright: ignore[reportArgumentType, reportCallIssue]
