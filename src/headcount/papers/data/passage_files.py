@@ -49,43 +49,32 @@ class PassageFiles:
 def is_passages(path: Path) -> bool:
     """Return whether `path` looks like queries and passages, by file names alone."""
     if os.path.isdir(path):  # unlike Path.is_dir, False for a name too long
-        return any(_plain_or_gzipped(path / name) for name in ("collection.tsv", "corpus.jsonl"))
-    return os.path.isfile(path) and _is_json_lines(path)
+        return any(_by_split(path, layout.passages) for layout in LAYOUTS)
+    return os.path.isfile(path) and path.name.endswith(JSON_LINES)
 
 
 def open_passages(path: Path, split: str | None) -> PassageFiles:
     if path.is_dir():
-        if passages := _plain_or_gzipped(path / "collection.tsv"):
-            return _official(path, passages, split)
-        if passages := _plain_or_gzipped(path / "corpus.jsonl"):
-            return _beir(path, passages, split)
+        for layout in LAYOUTS:
+            if passages := _by_split(path, layout.passages):
+                return _three_files(path, passages[""], layout, split)
         raise InputError(
             f"{path} has no passages; give a folder with collection.tsv, queries.tsv and qrels.tsv, or with "
             "corpus.jsonl, queries.jsonl and qrels/, or one JSON-lines file (each may be .gz)."
         )
     require(path.exists(), f"there is no file or folder {path}; check the name.")
-    require(_is_json_lines(path), f"{path} must be a folder, or a file that ends in .jsonl or .jsonl.gz.")
-    require(
-        split is None,
-        f'{path} is one file, so split="{split}" cannot be chosen; leave it out.',
-        what="split",
-        given=split,
-    )
+    require(path.name.endswith(JSON_LINES), f"{path} must be a folder, or a file that ends in .jsonl or .jsonl.gz.")
+    one = f'{path} is one file, so split="{split}" cannot be chosen; leave it out.'
+    require(split is None, one, what="split", given=split)
     return _json_lines(path)
 
 
-def _is_json_lines(path: Path) -> bool:
-    return path.name.endswith((".jsonl", ".jsonl.gz"))
-
-
-def _official(folder: Path, passages: Path, split: str | None) -> PassageFiles:
-    found = {}
-    for kind in ("queries", "qrels"):
-        # Such as queries.tsv and queries.train.tsv; a plain file comes after a gzipped one, and replaces it.
-        files = sorted((*folder.glob(f"{kind}.*tsv"), *folder.glob(f"{kind}.*tsv.gz")), reverse=True)
-        found[kind] = {_without(each.name, ".tsv").removeprefix(kind).removeprefix("."): each for each in files}
-        require(len(files) > 0, f"{folder} has {passages.name} but no {kind}.tsv or {kind}.*.tsv; add it.")
-    return _three_files(folder, passages, found["queries"], found["qrels"], split, _tab_separated)
+def _by_split(folder: Path, pattern: str) -> dict[str, Path]:
+    """Return the files of a pattern by the split that stands for its star; a plain file is preferred to a .gz one."""
+    before, _, after = Path(pattern).name.partition("*")
+    files = sorted((*folder.glob(pattern), *folder.glob(f"{pattern}.gz")), reverse=True)
+    names = (file.name.removesuffix(".gz").removeprefix(before).removesuffix(after).strip(".") for file in files)
+    return {name: file for name, file in zip(names, files, strict=True) if file.is_file()}
 
 
 def _tab_separated(path: Path, *, kept: bool) -> Iterator[Row]:
@@ -116,16 +105,6 @@ def _judgements(path: Path) -> dict[str, list[Judgement]]:
     return {query: positives for query, positives in judged.items() if positives}
 
 
-def _beir(folder: Path, passages: Path, split: str | None) -> PassageFiles:
-    queries = _plain_or_gzipped(folder / "queries.jsonl")
-    if queries is None:
-        raise InputError(f"{folder} has {passages.name} but no queries.jsonl; add it.")
-    files = sorted((*folder.glob("qrels/*.tsv"), *folder.glob("qrels/*.tsv.gz")), reverse=True)
-    judged = {_without(file.name, ".tsv"): file for file in files}
-    require(len(judged) > 0, f"{folder} has {passages.name} but no qrels/*.tsv; add it.")
-    return _three_files(folder, passages, {"": queries}, judged, split, _beir_rows)
-
-
 def _beir_rows(path: Path, *, kept: bool) -> Iterator[Row]:
     for line, record in numbered_records(path, kept=kept):
         if "_id" not in record:
@@ -141,24 +120,34 @@ def _with_title(record: dict[str, Any], path: Path, line: int) -> str:
     return f"{title} {_as_text(text, 'text', path, line)}" if text else title
 
 
-def _three_files(
-    folder: Path,
-    passages: Path,
-    queries: Mapping[str, Path],
-    judged: Mapping[str, Path],
-    split: str | None,
-    rows: Callable[..., Iterator[Row]],
-) -> PassageFiles:
+class Layout(NamedTuple):
+    """Patterns of the file of passages, and of those of queries and judgements, where the star is a split."""
+
+    passages: str
+    queries: str
+    judged: str
+    rows: Callable[..., Iterator[Row]]
+
+
+LAYOUTS = (
+    Layout("collection.tsv", "queries.*tsv", "qrels.*tsv", _tab_separated),
+    Layout("corpus.jsonl", "queries.jsonl", "qrels/*.tsv", _beir_rows),
+)
+JSON_LINES = (".jsonl", ".jsonl.gz")
+
+
+def _three_files(folder: Path, passages: Path, layout: Layout, split: str | None) -> PassageFiles:
     """Passages, and the queries and judgements of one split; queries without a split belong to every split."""
+    queries, judged = _by_split(folder, layout.queries), _by_split(folder, layout.judged)
+    for pattern, files in ((layout.queries, queries), (layout.judged, judged)):
+        missing = pattern.replace("*tsv", "tsv")
+        require(len(files) > 0, f"{folder} has {passages.name} but no {missing}; add it.")
     if len(queries) == len(judged) == 1 and split is None:
         chosen, queries_path = next(iter(judged)), next(iter(queries.values()))
     else:
         both = sorted(name for name in judged if name in queries or "" in queries)
-        require(
-            len(both) > 0,
-            f"{folder} has queries for {_listed(queries)} and qrels for {_listed(judged)}, "
-            "but no split has both; add one.",
-        )
+        apart = f"queries for {_listed(queries)} and qrels for {_listed(judged)}, but no split has both; add one."
+        require(len(both) > 0, f"{folder} has {apart}")
         if split is None:
             require(len(both) == 1, f'{folder} has the splits {_listed(both)}; choose one with split="{both[-1]}".')
         chosen = both[0] if split is None else split
@@ -169,8 +158,8 @@ def _three_files(
         queries_path=queries_path,
         passages_path=passages,
         judged_path=judged[chosen],
-        queries=lambda: rows(queries_path, kept=True),
-        passages=lambda: rows(passages, kept=False),  # a sample of them may be all that is kept
+        queries=lambda: layout.rows(queries_path, kept=True),
+        passages=lambda: layout.rows(passages, kept=False),  # a sample of them may be all that is kept
         judged=_judgements(judged[chosen]),
     )
 
@@ -194,7 +183,7 @@ def _json_lines(path: Path) -> PassageFiles:
             judged[query_id] = [Judgement(line, passage) for passage in ids(positive, line)]
             negatives[query_id] = ids(negative or [], line)
     return PassageFiles(
-        name=_without(path.name, ".jsonl"),
+        name=path.name.removesuffix(".gz").removesuffix(".jsonl"),
         queries_path=path,
         passages_path=path,
         judged_path=path,
@@ -221,21 +210,12 @@ def _texts(record: dict[str, Any], keys: tuple[str, ...], path: Path, line: int)
     return [_with_title(value, path, line) for value in values]
 
 
-def _without(name: str, ending: str) -> str:
-    return name.removesuffix(".gz").removesuffix(ending)
-
-
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(name or "(no name)" for name in sorted(names))
 
 
 def _keys(record: dict[str, Any]) -> str:
     return f", found {', '.join(record)}" if record else ""
-
-
-def _plain_or_gzipped(path: Path) -> Path | None:
-    """`path` if there is such a file, else `path` with .gz, else None."""
-    return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)
 
 
 def _as_text(value: Any, what: str, path: Path, line: int) -> str:

@@ -45,13 +45,10 @@ def _gained(table: ErrorTable, margin: float, sign: int) -> Cases:
     for (heads, length), gain in gained.items():
         if heads == most:
             yield beyond_margin(f"T = {length} {100 * gain:+.1f}", sign * gain, margin)
-    yield _by_chance(margin)
+    yield BY_CHANCE.format(100 * margin)
 
 
-def _by_chance(margin: float) -> str:
-    return f"; by chance up to {100 * margin:.1f}"
-
-
+BY_CHANCE = "; by chance up to {:.1f}"
 ONE_KIND = "no model was trained with places of both kinds"
 
 
@@ -95,7 +92,7 @@ def frame_claim(validation: ErrorTable, margin: float) -> Cases:
         also = f", each time {100 * gain:+.1f}" if np.isfinite(gain) else ""
         if np.isfinite(cost):
             yield beyond_margin(f"T = {length} once {-100 * cost:+.1f}{also}", cost, margin)
-    yield _by_chance(margin)
+    yield BY_CHANCE.format(100 * margin)
 
 
 def _report(results: StudyResults) -> dict[str, Any]:
@@ -144,14 +141,15 @@ def _charts(kinds: dict[str, Means], published: Published) -> tuple[Chart, ...]:
 
 
 def _joined(charts: dict[str, Chart]) -> Chart:
-    lines: list[Series] = []
+    """A line per length and kind of places, the published ones dashed, once per length."""
+    lines: dict[str, Series] = {}
     for places, chart in charts.items():
-        lines += [replace(line, name=f"{line.name}, {places}") for line in chart.series if line.kind == "measured"]
-    printed = {line.name: line for chart in charts.values() for line in chart.series if line.kind == "published"}
-    placed = [replace(line, place=place) for place, line in enumerate([*lines, *printed.values()])]
-    first, *_ = charts.values()
-    heads = max((chart.x_ticks for chart in charts.values()), key=len)
-    return replace(first, x_ticks=heads, series=tuple(placed))
+        lines |= {f"{each.name}, {places}": each for each in chart.series if each.kind == "measured"}
+    for chart in charts.values():
+        lines |= {each.name: each for each in chart.series if each.kind == "published"}
+    series = tuple(replace(each, name=name, place=place) for place, (name, each) in enumerate(lines.items()))
+    first, heads = next(iter(charts.values())), max((chart.x_ticks for chart in charts.values()), key=len)
+    return replace(first, x_ticks=heads, series=series)
 
 
 STUDY = replace(
