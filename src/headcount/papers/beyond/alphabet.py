@@ -6,7 +6,7 @@ The floors are those of `theory.alphabet_floor`, by enumeration of all orders; t
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -57,58 +57,48 @@ def _report(results: StudyResults) -> dict[str, Any]:
     }
 
 
-class FloorComparison(NamedTuple):
-    """The smallest finished error of seeds, and the least of any as many hard heads."""
-
-    heads: int
-    length: int
-    error: float
-    floor: float
-
-    @property
-    def words(self) -> str:
-        return f"{count_of_heads(self.heads)}, length {self.length}: {self.error:.3g} (floor {self.floor:.3g})"
-
-
-def _measured(table: ErrorTable, beta: float) -> list[FloorComparison]:
+def _measured(table: ErrorTable, beta: float) -> Iterable[tuple[int, int, float, float]]:
+    """Heads, length, the smallest finished error of seeds, and the least of any as many hard heads."""
     part = table.reduced("seed").select(beta=[beta] if beta in table.values("beta") else [])
-    return [
-        FloorComparison(at["heads"], at["length"], error, FLOORS[at["length"]][at["heads"] - 1])
-        for at, error in part.cells()
-        if np.isfinite(error)
-    ]
+    for at, error in part.cells():
+        if np.isfinite(error):
+            yield at["heads"], at["length"], error, FLOORS[at["length"]][at["heads"] - 1]
+
+
+def _words(heads: int, length: int, error: float, floor: float) -> str:
+    return f"{count_of_heads(heads)}, length {length}: {error:.3g} (floor {floor:.3g})"
 
 
 @claims_that("No nearly hard model is below the floor of as many hard heads.", f"{OF_SHARP}nothing finished")
 def _never_below(table: ErrorTable) -> Cases:
     yield OF_SHARP
-    for each in _measured(table, SHARP):
-        if each.floor > 0:
-            yield exactly(each.words, each.error >= (1 - SAMPLING[each.length]) * each.floor)
+    for heads, length, error, floor in _measured(table, SHARP):
+        if floor > 0:
+            yield exactly(_words(heads, length, error, floor), error >= (1 - SAMPLING[length]) * floor)
 
 
 @claims_that("Training comes within a tenth of the floor.", f"{OF_SHARP}nothing finished")
 def _reached(table: ErrorTable) -> Cases:
     """A seed that is not near is stuck, or too few were tried: no refutation."""
     yield OF_SHARP
-    for each in _measured(table, SHARP):
-        if each.floor > 0:
-            yield Case(each.words, each.error <= NEAR * each.floor, differs=False)
+    for heads, length, error, floor in _measured(table, SHARP):
+        if floor > 0:
+            yield Case(_words(heads, length, error, floor), error <= NEAR * floor, differs=False)
 
 
 @claims_that("One soft head has less than half of the error of every hard one.", f"{OF_SOFT}nothing finished")
 def _soft_is_below(table: ErrorTable) -> Cases:
     yield OF_SOFT
-    for each in _measured(table, SOFT):
-        if each.heads == 1:
-            yield Case(each.words, each.error < each.floor / 2, differs=False)
+    for heads, length, error, floor in _measured(table, SOFT):
+        if heads == 1:
+            yield Case(_words(heads, length, error, floor), error < floor / 2, differs=False)
 
 
 def _grid(table: ErrorTable) -> Grid:
     rows = [
-        (name, count_of_heads(each.heads), str(each.length), f"{each.error:.3g}", f"{each.floor:.3g}")
+        (name, count_of_heads(heads), str(length), f"{error:.3g}", f"{floor:.3g}")
         for beta, name in LINES.items()
-        for each in _measured(table, beta)
+        for heads, length, error, floor in _measured(table, beta)
     ]
     title = "smallest error over seeds, and the least of any hard heads"
     return grid_of(title, ("attention", "heads", "length", "error", "floor"), rows)
@@ -117,7 +107,7 @@ def _grid(table: ErrorTable) -> Grid:
 def _chart(table: ErrorTable, length: int) -> Chart:
     series = []
     for place, (beta, name) in enumerate(LINES.items()):
-        points = {each.heads: each.error for each in _measured(table, beta) if each.length == length}
+        points = {heads: error for heads, of_length, error, _ in _measured(table, beta) if of_length == length}
         series.append(line_of(name, points, place))
     floors = tuple(floor if floor > 0 else float("nan") for floor in FLOORS[length])
     series.append(Series("least of any hard heads", HEADS, floors, place=2))

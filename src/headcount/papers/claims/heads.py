@@ -58,16 +58,14 @@ def same_answer_claim(statement: str, answers: Mapping[str, Answer], names: Mapp
 
     They do not where the intervals share no head count, and do where both are the same single one.
     """
-    one, other = names
     measured = [f"{names[kind]}, {answers[kind].sentence}" for kind in names if kind in answers]
     evidence = "; ".join(measured) or "no model has finished"
     needs = {kind: answers[kind].needs["heads"] for kind in names if kind in answers and answers[kind].kind == "needs"}
     if len(needs) < len(names):
-        return ClaimResult(statement, Verdict.UNDECIDED, evidence)
-    if needs[other].low > needs[one].high or needs[one].low > needs[other].high:
-        return ClaimResult(statement, Verdict.DIFFERS, evidence)
-    certain = needs[one] == needs[other] and needs[one].low == needs[one].high
-    return ClaimResult(statement, Verdict.HOLDS if certain else Verdict.UNDECIDED, evidence)
+        return judge(statement, [], evidence)
+    one, other = needs.values()
+    apart = other.low > one.high or one.low > other.high
+    return judge(statement, [Case(evidence, one == other and one.low == one.high, apart)], "")
 
 
 def length_growth(table: ErrorTable) -> dict[int, Estimate]:
@@ -134,15 +132,13 @@ def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> Cla
     return judge(statement, cases, f"{few} and {transition} heads were not both measured")
 
 
-def magnitude_claim(table: ErrorTable, published: ErrorTable | None) -> ClaimResult:
-    what = f"{published.statistic} over seeds" if published is not None and published.statistic else "error"
+def magnitude_claim(table: ErrorTable, published: ErrorTable) -> ClaimResult:
+    what = f"{published.statistic} over seeds" if published.statistic else "error"
     statement = f"Every {what} is of the published order of magnitude."
     return judge(statement, _magnitude_cases(table, published), "no published cell was measured; --scale paper does")
 
 
-def _magnitude_cases(table: ErrorTable, published: ErrorTable | None) -> Cases:
-    if published is None:
-        return
+def _magnitude_cases(table: ErrorTable, published: ErrorTable) -> Cases:
     measured = measured_like(table, published).ordered(*published.axes)
     with np.errstate(divide="ignore", invalid="ignore"):  # an error of zero has no order of magnitude
         decades = np.log10(measured.errors / published.aligned(measured))
@@ -212,8 +208,8 @@ def exponents(
     heads: Iterable[int], errors: Float[np.ndarray, "heads lengths"], lengths: tuple[int, ...]
 ) -> dict[int, float]:
     """The exponent of length by heads; NaN where no power law can be fitted."""
-    fits = {count: power_law(np.asarray(lengths, float), row) for count, row in zip(heads, errors, strict=True)}
-    return {count: np.nan if fit is None else fit.exponent for count, fit in fits.items()}
+    fits = (power_law(np.asarray(lengths, float), row) for row in errors)
+    return {count: fit.exponent if fit else np.nan for count, fit in zip(heads, fits, strict=True)}
 
 
 def drop_factor(heads: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"], transition: int) -> float | None:

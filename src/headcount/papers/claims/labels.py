@@ -54,13 +54,11 @@ def levelling_claim(training: ErrorTable, transition: int) -> ClaimResult:
     few, many = ([toll for heads, toll in tolls.items() if (heads >= transition) is above] for above in (False, True))
     if len(lengths) < 2:
         return judge(statement, [], "one length says nothing about growth")
-    if not few or not many or not np.isfinite([*few, *many]).all():
-        return judge(statement, [], "head counts on both sides were not measured at all lengths")
-    below, after = np.mean(few), np.mean(many)
-    words = f"{100 * below:.1f} on average below, {100 * after:.1f} from there on"
-    return judge(
-        statement, [exactly(f"points lost from T = {lengths[0]} to {lengths[-1]}: {words}", after < below)], ""
-    )
+    below, after = (float(np.mean(side)) if side else np.nan for side in (few, many))
+    words = f"points lost from T = {lengths[0]} to {lengths[-1]}: {100 * below:.1f} on average below, "
+    case = exactly(f"{words}{100 * after:.1f} from there on", after < below)
+    known = np.isfinite([below, after]).all()
+    return judge(statement, [case] if known else [], "head counts on both sides were not measured at all lengths")
 
 
 @claims_that(

@@ -11,7 +11,7 @@ import numpy as np
 from ...answer import ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
-from ..charts import chart_along, line_of
+from ..charts import chart_along
 from ..claims.heads import FLAT_SLOPE
 from ..claims.judge import Case, Cases, claims_that, exactly, finite_ratio
 from ..fits import PowerLaw, power_law
@@ -125,8 +125,8 @@ def _chart(table: ErrorTable, heads: int) -> Chart:
         name = f"{length} tokens" if fit is None else f"{length} tokens, N^{fit.exponent:+.2f}"
         series.append(Series(name, widths, tuple(errors), place=place))
         if fit is not None:
-            fitted = dict(zip(widths, fit.at(np.asarray(widths, float)), strict=True))
-            series.append(line_of(f"{name} fitted", fitted, place, "fit"))
+            fitted = tuple(fit.at(np.asarray(widths, float)))
+            series.append(Series(f"{name} fitted", widths, fitted, place=place, kind="fit"))
     caption = "points: best of seeds; lines: fitted powers of N"
     return chart_along("hidden", widths, series, f"width-{heads}-heads", count_of_heads(heads), caption)
 
