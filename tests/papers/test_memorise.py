@@ -109,7 +109,7 @@ def test_a_chart_has_what_is_proved_beside_what_was_memorised():
 
 @pytest.mark.parametrize(("sizes", "examples"), [((1, 8, 9), 8), ((4, 16, 9), 29), ((4, 2, 9), 5), ((20, 64, 33), 621)])
 def test_the_number_that_is_proved(sizes, examples):
-    assert Capacity("shared", *sizes, 0.0, np.zeros(1), "", 0, 0).bound == examples
+    assert Capacity("shared", *sizes, 0.0, np.zeros(1), "", 0, 0).proved == examples
 
 
 errors_by_count = st.lists(st.floats(0, 1), min_size=2, max_size=6)

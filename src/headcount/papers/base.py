@@ -253,14 +253,14 @@ class ClosedFormStudy(ABC):
         """The pieces among the facts of a folder."""
         return {name: facts[name] for name in self.pieces(scale) if name in facts}
 
-    def read(self, root: Path, scale: Scale) -> Pieces:
+    def stored_pieces(self, root: Path, scale: Scale) -> Pieces:
         """The pieces that a folder holds; none where nothing is stored yet. Raises StoreError for a damaged folder."""
         if not (root / FILE_NAME).exists():
             return {}
         with Store.open_for_reading(root) as store:
             return self.stored(store.facts(self.experiment(scale).name), scale)
 
-    def run(
+    def compute_missing(
         self, root: Path, scale: Scale, on_done: Callable[[int], None] = lambda pieces: None, command: str = ""
     ) -> Pieces:
         """Compute what the folder does not hold yet; every piece is stored as soon as it is there."""

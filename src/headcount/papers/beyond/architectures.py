@@ -64,12 +64,12 @@ Group = tuple[str, tuple[str, ...]]
 """A name, and the columns of which the one with the smallest error counts."""
 
 
-def _heads(first: int, last: int) -> tuple[str, ...]:
+def _head_columns(first: int, last: int) -> tuple[str, ...]:
     return tuple(map(count_of_heads, range(first, last)))
 
 
 MAX_POOL, MEAN_POOL, GRU = ((name, (name,)) for name in ("max pool", "mean pool", "GRU"))
-ANY_HEADS: Group = ("attention", _heads(1, MOST_HEADS))
+ANY_HEADS: Group = ("attention", _head_columns(1, MOST_HEADS))
 BEST_CONTROL: Group = ("the best control", tuple(CONTROLS))
 
 
@@ -99,7 +99,7 @@ COMPARISONS: tuple[tuple[Any, ...], ...] = (
     (
         "Max pooling solves D retrievals as well as D heads or more do: within a factor of two, or better.",
         RETRIEVALS,
-        ("D heads or more", _heads(NEEDED, MOST_HEADS)),
+        ("D heads or more", _head_columns(NEEDED, MOST_HEADS)),
         MAX_POOL,
         1 / CLEARLY,
         1 / CLEARLY,
@@ -108,7 +108,7 @@ COMPARISONS: tuple[tuple[Any, ...], ...] = (
     (
         "Fewer than D heads do worse on D retrievals than max pooling.",
         RETRIEVALS,
-        ("fewer than D heads", _heads(1, NEEDED)),
+        ("fewer than D heads", _head_columns(1, NEEDED)),
         MAX_POOL,
     ),
     # DeepSets has the parameters, and not the maximum.
@@ -140,28 +140,28 @@ COMPARISONS: tuple[tuple[Any, ...], ...] = (
 """Arguments of `errs_more`."""
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     for name in effort.axes["task"]:
         for architecture in (ATTENTION, *controls_of(name)):
             task = partial(_task, name, effort.lengths[0])
             heads = effort.axes["heads"] if architecture == ATTENTION else (MATCHED_HEADS,)
             yield Part(
                 task=task,
-                model=partial(_model, task, architecture),
+                model=partial(_matched_model, task, architecture),
                 axes=effort.over(heads=heads, learning_rate=effort.axes["learning_rate"]),
                 at={"task": name, "architecture": architecture},
                 train=replace(effort.train, train_examples=0),
             )
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     best = by_column(table.reduced("seed"))
     judged = by_column(_with_seeds(table).reduced("seed"))
     return {
-        "headline": _headline(best),
+        "headline": _architectures_headline(best),
         "claims": tuple(errs_more(judged, *each) for each in COMPARISONS),
-        "grids": (_grid(best, by_column(table.reduced("seed", "median"))),),
+        "grids": (_architectures_grid(best, by_column(table.reduced("seed", "median"))),),
         "charts": (_map(best, len(table.values("seed"))),),
     }
 
@@ -189,7 +189,7 @@ def controls_of(name: str) -> tuple[str, ...]:
     return tuple(each for each in CONTROLS if name == QUERY_TASK or each != ASKED)
 
 
-def _model(task: Callable[[], AbstractTask], architecture: str, heads: int) -> AbstractSpec:
+def _matched_model(task: Callable[[], AbstractTask], architecture: str, heads: int) -> AbstractSpec:
     """Heads that share one width (encoders where a query is answered), or a control with as many parameters."""
     from ... import recipes
     from ...models import KINDS
@@ -233,7 +233,7 @@ def _columns(best: Errors) -> tuple[str, ...]:
     return (*heads, *sorted(there - set(heads), key=lambda name: [*CONTROLS, name].index(name)))
 
 
-def _headline(best: Errors) -> str:
+def _architectures_headline(best: Errors) -> str:
     """Every architecture with the tasks on which none is clearly ahead of it."""
     near: dict[str, list[str]] = {}
     for task, row in best.items():
@@ -244,7 +244,7 @@ def _headline(best: Errors) -> str:
     return f"Within a factor of two of the least error: {listed}"
 
 
-def _grid(best: Errors, median: Errors) -> Grid:
+def _architectures_grid(best: Errors, median: Errors) -> Grid:
     def cell(task: str, name: str) -> str:
         return f"{best[task][name]:.1e} ({median[task][name]:.1e})" if name in best[task] else "-"
 
@@ -271,8 +271,8 @@ STUDY = Study(
     name="architectures",
     title="Other architectures",
     asks="What do heads buy that pooling, a GRU or a CNN of as many parameters does not?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=NOTES,
     efforts={
         Scale.SMOKE: effort_over((16,), 1, 300, task=("maxima", "value"), heads=(1, 4), learning_rate=(0.01,)),

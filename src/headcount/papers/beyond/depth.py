@@ -65,7 +65,7 @@ PER_HEAD = tuple(law for law in LAWS if law.largest(2, 3) == 3 * law.largest(2, 
 """The laws that are a number of layers' own, times the heads: one line for every head count."""
 
 
-def headline(limited: list[Limit]) -> str:
+def depth_headline(limited: list[Limit]) -> str:
     deep = [limit for limit in limited if limit.layers > 1]
     if not deep:
         return "No model of two or more layers has finished"
@@ -157,7 +157,7 @@ def error_charts(table: ErrorTable) -> tuple[Chart, ...]:
     return tuple(charts)
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import sum_of_maxima
 
     for shape in effort.axes["shapes"]:
@@ -166,21 +166,21 @@ def _parts(effort: StudyEffort) -> Iterable[Part]:
             task = partial(sum_of_maxima, dim=DIM, directions="random", length=shape.lengths[0], **at)
             sizes = {"layers": (shape.layers,), "heads": (shape.heads,), "inside": (shape.inside,)}
             axes = sizes | {"length": shape.lengths, "seed": range(effort.seeds)}
-            yield Part(task=task, model=_model, axes=axes, at=at)
+            yield Part(task=task, model=_depth_model, axes=axes, at=at)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     limited = shape_limits(table)
     return {
-        "headline": headline(limited),
+        "headline": depth_headline(limited),
         "claims": (*(law_claim(law, limited) for law in LAWS), inside_claim(table)),
         "grids": (largest_grid(table, limited), error_grid(table)),
         "charts": (largest_chart(limited), *error_charts(table)),
     }
 
 
-def _model(heads: int, layers: int, inside: str) -> AbstractSpec:
+def _depth_model(heads: int, layers: int, inside: str) -> AbstractSpec:
     return class_token(heads, total_dim=TOTAL_DIM, layers=layers, **INSIDES[inside])
 
 
@@ -231,8 +231,8 @@ STUDY = Study(
     name="depth",
     title="The law of depth",
     asks="How many maxima D do L layers of h heads learn: h L, as conjectured, or more?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         *(f"{law.name}: {law.origin}." for law in LAWS),
         f"A model that misses one of D maxima leaves an NMSE of about {ONE_MISSED:g} / D. Solved: at most {SOLVED:g} "

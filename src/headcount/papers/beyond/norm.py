@@ -30,14 +30,14 @@ NORMS = {"none": "without a norm", "layer": "with a norm"}
 """The values of the axis "norm", and their names."""
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
-    def model(heads: int, norm: str) -> AbstractSpec:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
+    def class_token_model(heads: int, norm: str) -> AbstractSpec:
         return class_token(heads, head_dim=8, hidden=32, final_norm=norm == "layer")
 
-    yield Part(task=paper_task, model=model, axes=effort.over(heads=HEADS, norm=tuple(NORMS)))
+    yield Part(task=paper_task, model=class_token_model, axes=effort.over(heads=HEADS, norm=tuple(NORMS)))
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     halves = parts_along(table, "norm")
     answers = {norm: answer(half) for norm, half in halves.items()}
@@ -54,7 +54,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
             *(_drop_claim(halves, norm) for norm in NORMS),
             _cost_claim(halves),
         ),
-        "grids": (_grid(halves),) if halves else (),
+        "grids": (_norm_grid(halves),) if halves else (),
         "charts": (*_comparison(halves), *charts),
     }
 
@@ -94,7 +94,7 @@ def _cost_claim(halves: dict[str, ErrorTable]) -> Cases:
     yield Case("", len(known) > 1, differs=False)  # one head count is not every one
 
 
-def _grid(halves: dict[str, ErrorTable]) -> Grid:
+def _norm_grid(halves: dict[str, ErrorTable]) -> Grid:
     rows, lengths = [], {length for half in halves.values() for length in half.values("length")}
     for length, (norm, half) in itertools.product(sorted(lengths), halves.items()):
         best, median = half.reduced("seed"), half.reduced("seed", "median")
@@ -127,8 +127,8 @@ STUDY = Study(
     name="norm",
     title="A norm before the readout",
     asks="Is the transition of the sum of four maxima at four heads with a layer norm before the readout too?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         "Both halves have the same task, data, seeds, training and number of parameters: the norm has neither gain nor "
         "shift. Its floor of 1e-5 is added to the variance.",

@@ -22,14 +22,14 @@ from ..head_count.tables import TASK_SEED, class_token, paper_task
 INTRINSIC_DIM, HEADS = 4, (1, 2, 3, 4, 5, 6)
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     for heads in effort.axes["heads"]:
         shared = tuple(count for count in range(1, heads + 1) if heads % count == 0)
         axes = effort.over(heads=(heads,), kv_heads=shared, head_dim=effort.axes["head_dim"])
         yield Part(task=paper_task, model=class_token, axes=axes)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     found = answer(table)
     return {
@@ -109,8 +109,8 @@ STUDY = Study(
     name="shared-keys",
     title="Shared keys and values",
     asks="Do heads that share keys and values count as heads? Heads needed by kv_heads and head_dim, D = 4.",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         f"One draw of the a_i (number {TASK_SEED}). A head count has only the kv_heads that divide it; models with "
         "as many as heads are the column own. The rank of queries and keys is head_dim.",

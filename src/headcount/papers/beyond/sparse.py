@@ -35,14 +35,16 @@ RETRIEVES = 0.01
 """Soft attention has learned the task where its best error is below this."""
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
-    def model(heads: int, way: str) -> AbstractSpec:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
+    def class_token_model(heads: int, way: str) -> AbstractSpec:
         return class_token(heads, **WAYS[way])
 
-    yield Part(task=paper_task, model=model, axes=effort.over(heads=effort.axes["heads"], way=effort.axes["way"]))
+    yield Part(
+        task=paper_task, model=class_token_model, axes=effort.over(heads=effort.axes["heads"], way=effort.axes["way"])
+    )
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     parts = parts_along(table, "way")
     answers = {way: answer(part) for way, part in parts.items()}
@@ -93,8 +95,8 @@ STUDY = Study(
     name="sparse",
     title="Windows, causal order, linear and top-k attention",
     asks="Which ways of reading need how many heads for the sum of four maxima, and which do not retrieve?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         f"Length {LENGTH}, heads of 8 numbers, one draw of the a_i (number {TASK_SEED}). A way does not retrieve "
         f"where its best error over head counts is {10**TENFOLD:g} times that of soft attention or more. Causal "

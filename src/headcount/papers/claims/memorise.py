@@ -63,7 +63,7 @@ class Capacity:
         return self.length - 1
 
     @property
-    def bound(self) -> int:
+    def proved(self) -> int:
         """H (r - 1) + 1 with r = min(n, d_h): examples that some weights memorise, by Theorem 1 of Mahdavi et al."""
         return self.heads * (min(self.tokens, self.rank) - 1) + 1
 
@@ -154,7 +154,7 @@ def with_number(line: Iterable[Capacity]) -> list[Capacity]:
     "three head counts were not measured with both ends in range",
 )
 def linear_claim(found: Sequence[Capacity], context: str) -> Cases:
-    for line in capacity_lines(_of(found, context), "heads").values():
+    for line in capacity_lines(_of_context(found, context), "heads").values():
         exponent = heads_exponent(line)
         if exponent is not None:
             heads = ", ".join(str(each.heads) for each in with_number(line))
@@ -177,14 +177,14 @@ def _straight(line: Sequence[Capacity]) -> str:
 )
 def proved_claim(found: Sequence[Capacity]) -> Cases:
     """A theorem about some weights; training must find them, so this can fail."""
-    known = [each for each in found if each.most >= each.bound]
+    known = [each for each in found if each.most >= each.proved]
     missed = "; ".join(
-        f"{each.context} context, H = {each.heads}, n = {each.tokens}, d_h = {each.rank}: {each.exact} of {each.bound}"
+        f"{each.context} context, H = {each.heads}, n = {each.tokens}, d_h = {each.rank}: {each.exact} of {each.proved}"
         for each in known
-        if each.exact < each.bound
+        if each.exact < each.proved
     )
     if known:
-        reached, ratios = sum(each.exact >= each.bound for each in known), [each.exact / each.bound for each in known]
+        reached, ratios = sum(each.exact >= each.proved for each in known), [each.exact / each.proved for each in known]
         words = f"so in {reached} of {len(known)} shapes; all labels are right of up to {min(ratios):.1f} to "
         yield exactly(f"{words}{max(ratios):.1f} times as many{f'; not {missed}' if missed else ''}", not missed)
 
@@ -194,7 +194,7 @@ def proved_claim(found: Sequence[Capacity]) -> Cases:
     "two context sizes were not measured with both ends in range",
 )
 def context_claim(found: Sequence[Capacity], context: str) -> Cases:
-    for line in capacity_lines(_of(found, context), "length").values():
+    for line in capacity_lines(_of_context(found, context), "length").values():
         yield from _growing(line, "tokens")
 
 
@@ -204,7 +204,7 @@ def context_claim(found: Sequence[Capacity], context: str) -> Cases:
 )
 def below_claim(found: Sequence[Capacity], context: str) -> Cases:
     """The control of `beyond_claim`."""
-    for line in capacity_lines(_of(found, context), "rank").values():
+    for line in capacity_lines(_of_context(found, context), "rank").values():
         yield from _growing([each for each in line if each.rank <= each.tokens], "rank")
 
 
@@ -214,7 +214,7 @@ def below_claim(found: Sequence[Capacity], context: str) -> Cases:
 )
 def beyond_claim(found: Sequence[Capacity], context: str) -> Cases:
     """A score is a product of n keys and a query: with a shared context, of rank n at most."""
-    for line in capacity_lines(_of(found, context), "rank").values():
+    for line in capacity_lines(_of_context(found, context), "rank").values():
         full = [each for each in with_number(line) if each.rank == each.tokens]
         for each in with_number(line):
             if full and each.rank > each.tokens:
@@ -222,7 +222,7 @@ def beyond_claim(found: Sequence[Capacity], context: str) -> Cases:
                 yield at_most(_gain_words(full[0], each, gain, "rank"), gain, SAME)
 
 
-def _of(found: Iterable[Capacity], context: str) -> list[Capacity]:
+def _of_context(found: Iterable[Capacity], context: str) -> list[Capacity]:
     return [each for each in found if each.context == context]
 
 

@@ -115,7 +115,7 @@ def reproduce(
     asked = {option: value for option, value in given.items() if value is not None}
     require_taken(None if name == "all" else chosen[0], name, scale, asked)
     if name in REAL_DATA:
-        chosen = [_bound(_with_patch(REAL_DATA[name], patch), real_data, embeddings, dry_run)]
+        chosen = [_with_data(_with_patch(REAL_DATA[name], patch), real_data, embeddings, dry_run)]
     else:
         of_data = {"--data": real_data, "--embeddings": embeddings, "--patch": patch}
         refused = ", ".join(option for option, value in of_data.items() if value is not None)
@@ -183,7 +183,7 @@ def _with_patch(each: RealDataStudy, patch: int | None) -> RealDataStudy:
     return replace(each, patch=patch)
 
 
-def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dry_run: bool) -> RealDataStudy:
+def _with_data(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dry_run: bool) -> RealDataStudy:
     """The study of the data in a folder, downloaded with a progress bar where it is empty.
 
     In a dry run nothing is downloaded or mined: unless the data is ready, the study stays one of the published sizes.
@@ -197,15 +197,15 @@ def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dr
             what="data",
         )
     with bytes_progress(messages) as on_bytes:
-        return each.bound(folder, embeddings=embeddings, on_bytes=lambda _, done, total: on_bytes(done, total))
+        return each.with_data(folder, embeddings=embeddings, on_bytes=lambda _, done, total: on_bytes(done, total))
 
 
 def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Document:
     """The document of a study that trains nothing; stopped on the way, what it has computed is kept."""
-    left = len(each.pieces(scale)) - len(each.read(folder, scale))
+    left = len(each.pieces(scale)) - len(each.stored_pieces(folder, scale))
     try:
         with counted_progress(messages, "computing", left, "pieces") as on_done:
-            pieces = each.run(folder, scale, on_done, this_command())
+            pieces = each.compute_missing(folder, scale, on_done, this_command())
     except KeyboardInterrupt:
         say(f"Stopped. What is computed is kept in {folder}; run the same command to go on.")
         raise typer.Exit(130) from None
@@ -233,7 +233,7 @@ def _cost(
     """What is left of a study: in words, and as numbers."""
     if isinstance(each, ClosedFormStudy):
         count = len(each.pieces(scale))
-        done = 0 if folder is None else len(each.read(folder, scale))
+        done = 0 if folder is None else len(each.stored_pieces(folder, scale))
         seconds = each.expected_seconds(scale) * (count - done) / count
         words = f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s"
     else:

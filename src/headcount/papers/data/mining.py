@@ -41,11 +41,11 @@ def mine(corpus: PassageSet, *, count: int, vectors: Vectors, cache: Path | None
             f"{count + 1} candidates need {count}; add passages or ask for shorter lists.",
         )
     path = None if cache is None else cache / f"negatives-{_key(corpus, count, vectors)}.npy"
-    lists = None if path is None else _load(path, (len(corpus.queries), count))
+    lists = None if path is None else _load_lists(path, (len(corpus.queries), count))
     if lists is None:
         lists = _mined(corpus, texts, count, vectors)
         if path is not None:
-            _save(path, lists)
+            _save_lists(path, lists)
     return lists
 
 
@@ -146,7 +146,7 @@ def _key(corpus: PassageSet, count: int, vectors: Vectors) -> str:
     return digest.hexdigest()[:16]
 
 
-def _load(path: Path, shape: tuple[int, int]) -> Negatives | None:
+def _load_lists(path: Path, shape: tuple[int, int]) -> Negatives | None:
     try:
         content = read_regular(path)
         if content[-32:] != hashlib.sha256(path.name.encode() + content[:-32]).digest():
@@ -157,7 +157,7 @@ def _load(path: Path, shape: tuple[int, int]) -> Negatives | None:
     return lists if lists.dtype == np.int32 and lists.shape == shape else None
 
 
-def _save(path: Path, lists: Negatives) -> None:
+def _save_lists(path: Path, lists: Negatives) -> None:
     buffer = io.BytesIO()
     np.save(buffer, lists)
     content = buffer.getvalue()

@@ -120,7 +120,7 @@ def _with_title(record: dict[str, Any], path: Path, line: int) -> str:
     return f"{title} {_as_text(text, 'text', path, line)}" if text else title
 
 
-class Layout(NamedTuple):
+class PassageLayout(NamedTuple):
     """Patterns of the file of passages, and of those of queries and judgements, where the star is a split."""
 
     passages: str
@@ -130,13 +130,13 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = (
-    Layout("collection.tsv", "queries.*tsv", "qrels.*tsv", _tab_separated),
-    Layout("corpus.jsonl", "queries.jsonl", "qrels/*.tsv", _beir_rows),
+    PassageLayout("collection.tsv", "queries.*tsv", "qrels.*tsv", _tab_separated),
+    PassageLayout("corpus.jsonl", "queries.jsonl", "qrels/*.tsv", _beir_rows),
 )
 JSON_LINES = (".jsonl", ".jsonl.gz")
 
 
-def _three_files(folder: Path, passages: Path, layout: Layout, split: str | None) -> PassageFiles:
+def _three_files(folder: Path, passages: Path, layout: PassageLayout, split: str | None) -> PassageFiles:
     """Passages, and the queries and judgements of one split; queries without a split belong to every split."""
     queries, judged = _by_split(folder, layout.queries), _by_split(folder, layout.judged)
     for pattern, files in ((layout.queries, queries), (layout.judged, judged)):
@@ -146,12 +146,12 @@ def _three_files(folder: Path, passages: Path, layout: Layout, split: str | None
         chosen, queries_path = next(iter(judged)), next(iter(queries.values()))
     else:
         both = sorted(name for name in judged if name in queries or "" in queries)
-        apart = f"queries for {_listed(queries)} and qrels for {_listed(judged)}, but no split has both; add one."
+        apart = f"queries for {_names_of(queries)} and qrels for {_names_of(judged)}, but no split has both; add one."
         require(len(both) > 0, f"{folder} has {apart}")
         if split is None:
-            require(len(both) == 1, f'{folder} has the splits {_listed(both)}; choose one with split="{both[-1]}".')
+            require(len(both) == 1, f'{folder} has the splits {_names_of(both)}; choose one with split="{both[-1]}".')
         chosen = both[0] if split is None else split
-        require(chosen in both, f'{folder} has no split "{split}", only {_listed(both)}.{did_you_mean(chosen, both)}')
+        require(chosen in both, f'{folder} has no split "{split}", only {_names_of(both)}.{did_you_mean(chosen, both)}')
         queries_path = queries.get(chosen) or queries[""]
     return PassageFiles(
         name=folder.resolve().name + (f".{chosen}" if chosen else ""),
@@ -210,7 +210,7 @@ def _texts(record: dict[str, Any], keys: tuple[str, ...], path: Path, line: int)
     return [_with_title(value, path, line) for value in values]
 
 
-def _listed(names: Iterable[str]) -> str:
+def _names_of(names: Iterable[str]) -> str:
     return ", ".join(name or "(no name)" for name in sorted(names))
 
 

@@ -148,7 +148,7 @@ def data_claim(variants: Sequence[Variant]) -> Cases:
         yield Case(words, holds, any(ratio.high < 0 for ratio in known.values()))
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     for name, table in TABLES.items():
         for variant, train in variants_of(effort).items():
             axes, at = effort.over(heads=[table.transition]), {"variant": variant, "table": name}
@@ -157,11 +157,11 @@ def _parts(effort: StudyEffort) -> Iterable[Part]:
             )
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     variants, training = _variants(results.table()), _variants(results.table(TRAIN_NMSE))
     reached = (reached_claim(variants, each.title, which) for which in (SINGLY, JOINTLY) for each in TABLES.values())
     return {
-        "headline": headline(variants),
+        "headline": training_headline(variants),
         "claims": (*reached, data_claim(variants)),
         "grids": error_grids(variants, training),
         "charts": (ratios_map(variants),),
@@ -191,7 +191,7 @@ def _variants(table: ErrorTable) -> list[Variant]:
     return variants
 
 
-def headline(variants: Sequence[Variant]) -> str:
+def training_headline(variants: Sequence[Variant]) -> str:
     single, joint = ([each for each in variants if (each.changes > 1) is several] for several in (False, True))
     parts = []
     for word, chosen in ("Alone", [each for each in single if each.changes]), ("together", joint):
@@ -209,7 +209,7 @@ def _times(variants: Sequence[Variant]) -> dict[str, float]:
     return {name: geometric_mean(values) for name, values in ratios.items() if values}
 
 
-def _rows(variants: Sequence[Variant]) -> tuple[list[str], list[tuple[str, int]]]:
+def _rows_and_columns(variants: Sequence[Variant]) -> tuple[list[str], list[tuple[str, int]]]:
     """The names of the variants, and the table and length of every column."""
     names = list(dict.fromkeys(each.name for each in variants if each.best))
     places = sorted({(each.table, length) for each in variants for length in each.best})
@@ -222,7 +222,11 @@ def _by_place(variants: Sequence[Variant]) -> dict[tuple[str, str, int], float]:
 
 def error_grids(variants: Sequence[Variant], training: Sequence[Variant]) -> tuple[Grid, Grid]:
     """Errors by variant and place; and with those of the last training batches: the cost of optimising alone."""
-    (names, places), times, errors, fitted = _rows(variants), _times(variants), *map(_by_place, (variants, training))
+    (names, places), times, errors, fitted = (
+        _rows_and_columns(variants),
+        _times(variants),
+        *map(_by_place, (variants, training)),
+    )
     columns = [f"{TABLES[table].title}, T = {length}" for table, length in places]
 
     def cell(name: str, *place: Any) -> str:
@@ -243,7 +247,7 @@ def error_grids(variants: Sequence[Variant], training: Sequence[Variant]) -> tup
 
 
 def ratios_map(variants: Sequence[Variant]) -> HeatMap:
-    (names, places), errors = _rows(variants), _by_place(variants)
+    (names, places), errors = _rows_and_columns(variants), _by_place(variants)
 
     def short(value: float) -> str:
         return "" if np.isnan(value) else f"{value:.2g}" if value < 100 else f"{value:.{'0f' if value < 1e4 else '0e'}}"
@@ -271,8 +275,8 @@ STUDY = Study(
     name="converged",
     title="Tables 3 and 4, trained further",
     asks="Which part of the training keeps our errors above those of Tables 3 and 4: steps, batch, data or optimiser?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=OUR_CHOICES[:2],
     efforts={
         Scale.SMOKE: effort_over((8,), 2, 400, changes=(*ONE[:2], ONE[3], SMALL)),

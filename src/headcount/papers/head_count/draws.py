@@ -155,7 +155,7 @@ def _too_few(draws: Sequence[Draw]) -> str:
     return f"{len(draws)} draws finished, judged are {MIN_DRAWS} or more"
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import sum_of_maxima
 
     axes = effort.over(heads=HEADS, data_seed=effort.axes["data_seed"])
@@ -164,7 +164,7 @@ def _parts(effort: StudyEffort) -> Iterable[Part]:
         yield Part(task=task, model=TABLE2.model, axes=axes, at={"task_seed": draw})
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     draws = draws_in(table)
     lengths = [length for length in table.values("length") if length in TABLE2.published.values("length")]
@@ -179,7 +179,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
             every_rule_claim(draws),
         ),
         "grids": (_rules_grid(draws), _errors_grid(table, theirs), _draws_grid(draws)),
-        "charts": (_chart(table, theirs),),
+        "charts": (_draws_chart(table, theirs),),
     }
 
 
@@ -231,7 +231,7 @@ def _draws_grid(draws: Sequence[Draw]) -> Grid:
     return grid_of(title, ("draw", "heads needed", "drop", *map(count_of_heads, HEADS)), rows, folded=True)
 
 
-def _chart(table: ErrorTable, theirs: ErrorTable) -> Chart:
+def _draws_chart(table: ErrorTable, theirs: ErrorTable) -> Chart:
     heads, lines = table.values("heads"), _lines(table)
     median = [np.median(column[np.isfinite(column)]) if np.isfinite(column).any() else np.nan for column in lines.T]
     series = [Series("one draw", heads, tuple(line), place=5, thin=True) for line in lines]
@@ -246,8 +246,8 @@ STUDY = Study(
     name="table2-draws",
     title="Table 2 over draws",
     asks="Which claims of Table 2 depend on the draw of the a_i and of the data?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         "A draw is one of the a_i, which are normal, with one of the training and validation examples. Draws that "
         "share the a_i or the data are not independent. Table 2 is one draw of each; which is not published.",

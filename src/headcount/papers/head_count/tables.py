@@ -95,12 +95,12 @@ def table_study(
             drop_claim(table, published, transition),
         )
 
-    def parts(effort: StudyEffort) -> Iterable[Part]:
+    def swept_parts(effort: StudyEffort) -> Iterable[Part]:
         yield Part(
             task=partial(paper_task, intrinsic_dim), model=model, axes=effort.over(heads=published.values("heads"))
         )
 
-    def report(results: StudyResults) -> dict[str, Any]:
+    def document_fields(results: StudyResults) -> dict[str, Any]:
         table = results.table()
         found = answer(table)
         return {
@@ -115,8 +115,8 @@ def table_study(
 
     return TableStudy(
         name=name,
-        parts=parts,
-        report=report,
+        parts=swept_parts,
+        report=document_fields,
         notes=OUR_CHOICES,
         published_claims=lambda: rules(one_seed(published)),
         published=published,

@@ -78,7 +78,7 @@ ALONG = (
 """Axes that capacities are drawn along: the field of `Capacity`, the words for it, and the chart's title."""
 
 
-def headline(found: Sequence[Capacity]) -> str:
+def capacity_headline(found: Sequence[Capacity]) -> str:
     parts = []
     for (context, *_), line in capacity_lines(found, "heads").items():
         fit = heads_exponent(line)
@@ -92,9 +92,9 @@ def headline(found: Sequence[Capacity]) -> str:
 def capacity_grid(found: Sequence[Capacity]) -> Grid:
     rows = []
     for each in found:
-        ratio = "-" if each.missing else f"{each.examples / each.bound:.1f}"
+        ratio = "-" if each.missing else f"{each.examples / each.proved:.1f}"
         words = each.missing or estimate_words(each.interval, ".0f")
-        numbers = map(str, (each.heads, each.tokens, each.rank, each.bound, each.exact))
+        numbers = map(str, (each.heads, each.tokens, each.rank, each.proved, each.exact))
         rows.append((each.context, *numbers, words, ratio))
     columns = ("context", "H", "n", "d_h", "proved", "every label right", "memorised (90 %)", "times proved")
     title = f"examples memorised: at least {100 * (1 - WRONG):g} % of labels right, median of seeds"
@@ -115,7 +115,7 @@ def error_grid(table: ErrorTable) -> Grid:
     return grid_of("training labels wrong at the end, median of seeds", columns, rows)
 
 
-def _charts(found: Sequence[Capacity], axis: str, field: str, label: str, title: str) -> list[Chart]:
+def _capacity_charts(found: Sequence[Capacity], axis: str, field: str, label: str, title: str) -> list[Chart]:
     """Draw capacity along an axis, where a shape has a number at two values."""
     series, proved = [], {}
     for (context, *_), line in capacity_lines(found, axis).items():
@@ -125,7 +125,7 @@ def _charts(found: Sequence[Capacity], axis: str, field: str, label: str, title:
         x = tuple(float(getattr(each, field)) for each in known)
         low, y, high = zip(*(each.interval for each in known), strict=True)
         series.append(Series(f"{context} context", x, y, place=len(series), low=low, high=high))
-        proved |= {float(getattr(each, field)): float(each.bound) for each in line}
+        proved |= {float(getattr(each, field)): float(each.proved) for each in line}
     if not series:
         return []
     bound = line_of("H (min(n, d_h) - 1) + 1", dict(sorted(proved.items())), 6, "published", thin=True)
@@ -137,7 +137,7 @@ def _charts(found: Sequence[Capacity], axis: str, field: str, label: str, title:
     return [chart_along(label, bound.x, lines, name, title, caption, "examples memorised", log_y=False)]
 
 
-def _parts(effort: MemoriseEffort) -> Iterable[Part]:
+def _swept_parts(effort: MemoriseEffort) -> Iterable[Part]:
     """A part per kind of context, shape, number of examples and seed, which draws the examples too."""
     from ..tasks.random_labels import RandomLabels
 
@@ -156,15 +156,15 @@ def _parts(effort: MemoriseEffort) -> Iterable[Part]:
             )
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table(FITTED_ERROR)
     found = capacities(table)
     by_context = (linear_claim, context_claim, below_claim, beyond_claim)
     return {
-        "headline": headline(found),
+        "headline": capacity_headline(found),
         "claims": (proved_claim(found), *(judge(found, context) for judge in by_context for context in CONTEXTS)),
         "grids": (capacity_grid(found), error_grid(table)),
-        "charts": tuple(chart for along in ALONG for chart in _charts(found, *along)),
+        "charts": tuple(chart for along in ALONG for chart in _capacity_charts(found, *along)),
         "metric": FITTED_ERROR,
     }
 
@@ -181,8 +181,8 @@ STUDY = Study(
     name="memorise",
     title="Examples memorised (Mahdavi et al.)",
     asks="How many examples with random labels does one layer memorise, by heads, context size and key width?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         f"Memorised: at least {100 * (1 - WRONG):g} % of the training labels are right at the end, interpolated "
         "between two numbers of examples; median of seeds. What is proved is for every label right.",

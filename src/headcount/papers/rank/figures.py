@@ -107,7 +107,7 @@ def rank_part(
     """The models of one dimension; position codes that are concatenated to the points double the width."""
     stream, made = 2 * dim if positions == "concatenated" else dim, partial(task, dim, effort.lengths[0])
 
-    def model(rank: int, **sizes: int) -> AbstractSpec:
+    def shared_width_encoder(rank: int, **sizes: int) -> AbstractSpec:
         from ...models import EncoderSpec
 
         same = {"positions": positions, "norm": effort.norm, "norm_first": effort.norm_first, "hidden": effort.hidden}
@@ -116,7 +116,13 @@ def rank_part(
 
     ranks = [stream // heads for heads in effort.heads]
     axes = effort.over(rank=ranks, layers=effort.layers, multiplier=effort.multipliers)
-    return Part(task=made, model=model, axes=axes, at={"dim": dim, "positions": positions, **at}, train=effort.train)
+    return Part(
+        task=made,
+        model=shared_width_encoder,
+        axes=axes,
+        at={"dim": dim, "positions": positions, **at},
+        train=effort.train,
+    )
 
 
 def rank_study(
@@ -135,11 +141,11 @@ def rank_study(
     published = published_points(figure)
     printed = None if published is None else with_logarithms(published)
 
-    def parts(effort: RankEffort) -> Iterable[Part]:
+    def swept_parts(effort: RankEffort) -> Iterable[Part]:
         for dim, positions in itertools.product(effort.dims, effort.positions):
             yield rank_part(effort, dim, positions, task)
 
-    def report(results: StudyResults) -> dict[str, Any]:
+    def document_fields(results: StudyResults) -> dict[str, Any]:
         table = with_logarithms(results.table().reduced("seed").trimmed())
         first, *others = judged(claims, table, printed)
         return {
@@ -151,8 +157,8 @@ def rank_study(
         }
 
     return Study(
-        parts=parts,
-        report=report,
+        parts=swept_parts,
+        report=document_fields,
         notes=OUR_CHOICES,
         published_claims=lambda: () if printed is None else claims(printed),
         options=("steps", "norm_first"),

@@ -113,7 +113,7 @@ def _claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
     )
 
 
-def _parts(effort: RankEffort) -> Iterable[Part]:
+def _swept_parts(effort: RankEffort) -> Iterable[Part]:
     for name, changes in RECIPES.items():
         for dim in effort.dims:
             yield rank_part(replace(effort, **changes), dim, "none", farthest_point, recipe=name)
@@ -123,7 +123,7 @@ def recipes_of(norms: str) -> list[str]:
     return [name for name, changes in RECIPES.items() if changes["norm_first"] == (norms == "first")]
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = with_logarithms(results.table().trimmed())
     claims, best = _claims(table), table.reduced("seed")
     grids = [rank_grid(best, None)]
@@ -141,8 +141,8 @@ STUDY = Study(
     name="rank-norms",
     title="Norms after each sum",
     asks="Do encoders whose norms come after each sum train, with which warm-up, and do they need the same rank?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     options=("steps",),
     efforts=rank_efforts(
         smoke={"heads": (1, 2), "multipliers": (1,), "norm_first": False},

@@ -51,7 +51,7 @@ class RandomFeaturesStudy(ClosedFormStudy):
         return _rules(PLOTTED)
 
     def document(self, pieces: Pieces, scale: Scale) -> Document:
-        heads = _heads(MAX_HEADS[scale])
+        heads = _head_counts(MAX_HEADS[scale])
         names = [f"draw {draw}" for draw in range(DRAWS[scale])]
         drawn = {dim: [pieces[_piece(dim, name)] for name in names if _piece(dim, name) in pieces] for dim in DIMS}
         errors = {dim: np.array([one["errors"] for one in several]) for dim, several in drawn.items() if several}
@@ -66,8 +66,8 @@ class RandomFeaturesStudy(ClosedFormStudy):
             headline=f"{heads[-1]:,} rank-one heads leave an error of "
             + ", ".join(f"{error:.3g} (d = {dim})" for dim, error in last.items()),
             claims=(*judged(_rules, ends, PLOTTED), _bounded(errors, floors), _as_plotted(ends, scripted)),
-            grids=(_grid(heads, errors, scripted),),
-            charts=(_chart(heads, errors, floors),),
+            grids=(_features_grid(heads, errors, scripted),),
+            charts=(_features_chart(heads, errors, floors),),
             notes=(
                 "Heads are drawn as for the published curve: q uniform on the sphere, and q . k uniform in [-1, 1]. "
                 "With q and k independent the errors at d = 64 are much larger (theory.rank).",
@@ -89,7 +89,7 @@ def _piece(dim: int, name: str) -> str:
     return f"d = {dim}, {name}"
 
 
-def _heads(max_heads: int) -> tuple[int, ...]:
+def _head_counts(max_heads: int) -> tuple[int, ...]:
     return tuple(2**power for power in range(max_heads.bit_length()))
 
 
@@ -98,8 +98,8 @@ def _compute(max_heads: int, dim: int, draw: int | None) -> dict[str, list[float
     from ...theory.rank import random_heads, rank_one_floor
 
     smallest = random_heads(max_heads, dim, draw or 0, distribution="script" if draw is None else "spread").min_errors()
-    errors = {"errors": [float(smallest[count - 1]) for count in _heads(max_heads)]}
-    floors = {"floors": [float(rank_one_floor(count, dim)) for count in _heads(max_heads)]}
+    errors = {"errors": [float(smallest[count - 1]) for count in _head_counts(max_heads)]}
+    floors = {"floors": [float(rank_one_floor(count, dim)) for count in _head_counts(max_heads)]}
     return errors if draw is None else errors | floors
 
 
@@ -153,7 +153,7 @@ def _as_plotted(ends: _Ends, scripted: dict[int, list[float]]) -> Cases:
         yield exactly(f"ours (read off the plot): {pairs}{script}", near)
 
 
-def _grid(heads: tuple[int, ...], errors: dict[int, np.ndarray], scripted: dict[int, list[float]]) -> Grid:
+def _features_grid(heads: tuple[int, ...], errors: dict[int, np.ndarray], scripted: dict[int, list[float]]) -> Grid:
     chosen = [place for place in range(len(heads)) if place % 2 == 0 or place == len(heads) - 1]
 
     def published(dim: int, place: int) -> str:
@@ -167,7 +167,9 @@ def _grid(heads: tuple[int, ...], errors: dict[int, np.ndarray], scripted: dict[
     return grid_of(title, ("d", *(f"H = {heads[place]:,}" for place in chosen)), rows)
 
 
-def _chart(heads: tuple[int, ...], errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]]) -> Chart:
+def _features_chart(
+    heads: tuple[int, ...], errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]]
+) -> Chart:
     series = []
     for place, (dim, drawn) in enumerate(errors.items()):
         low, high = tuple(drawn.min(axis=0)), tuple(drawn.max(axis=0))

@@ -40,7 +40,7 @@ class LabelledEffort(StudyEffort):
     precision: Precision = "float32"
     epochs: int | None = None
 
-    def of(self, examples: int) -> "LabelledEffort":
+    def for_examples(self, examples: int) -> "LabelledEffort":
         """The same with a number of examples to learn from: with `epochs`, they decide the number of steps."""
         if self.epochs is None:
             return self
@@ -79,7 +79,7 @@ class RealDataStudy(Study):
     tasks: tuple[AbstractTask, ...] = ()
 
     @abstractmethod
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
+    def read_tasks(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
         """The tasks in a folder; public data is downloaded into a folder that is empty or not there yet."""
 
     @abstractmethod
@@ -94,17 +94,17 @@ class RealDataStudy(Study):
         """Whether a folder holds data that is read without downloading or mining anything."""
         return False
 
-    def bound(self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None) -> Self:
-        return dataclasses.replace(self, tasks=self.read(data, embeddings=embeddings, on_bytes=on_bytes))
+    def with_data(self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None) -> Self:
+        return dataclasses.replace(self, tasks=self.read_tasks(data, embeddings=embeddings, on_bytes=on_bytes))
 
     def swept(self, effort: LabelledEffort) -> Iterable[Part]:
         for task in self.tasks or self.stand_ins():
             for coordinates, training in self.trainings(effort, task):
                 axes = training.over(heads=training.heads)
-                model = partial(self._model, task)
+                model = partial(self._labelled_encoder, task)
                 yield Part(task=lambda task=task: task, model=model, axes=axes, at=coordinates, train=training.train)
 
-    def _model(self, task: AbstractTask, heads: int) -> AbstractSpec:
+    def _labelled_encoder(self, task: AbstractTask, heads: int) -> AbstractSpec:
         from ... import recipes
 
         return recipes.labelled_encoder(task, heads, layers=self.layers)

@@ -70,7 +70,7 @@ class CifarStudy(RealDataStudy):
     patch: int = PATCH
     fixed_places: tuple[bool, ...] = (False,)
 
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
+    def read_tasks(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
         from ...tasks import ImageTask
         from ..data.cifar import is_cifar10, read_cifar10
 
@@ -113,14 +113,14 @@ def effort_of(effort: LabelledEffort, task: AbstractTask) -> LabelledEffort:
     """The same frames, cut into the task's patches."""
     finer = round((task.dim / 3) ** 0.5) // PATCH
     lengths = tuple(length // finer**2 for length in effort.lengths)
-    return replace(effort.of(_training_images(task)), lengths=lengths)
+    return replace(effort.for_examples(_training_images(task)), lengths=lengths)
 
 
 def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     yield {}, effort_of(effort, task)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, printed=printed)
     published = published_for(results.experiment)
     return {
@@ -242,7 +242,7 @@ STUDY = CifarStudy(
     asks="CIFAR-10 in frames of growing size: how many heads fit the training set, and what length costs.",
     layers=LAYERS,
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     printed=printed,
     notes=choices("Images take a new place each time they are shown, in validation always the same one."),
     published_claims=lambda: _rules(PRINTED, published=TRAINING),

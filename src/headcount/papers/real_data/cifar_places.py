@@ -95,7 +95,7 @@ def frame_claim(validation: ErrorTable, margin: float) -> Cases:
     yield BY_CHANCE.format(100 * margin)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, "places", printed=cifar.printed)
     published = cifar.published_for(results.experiment)
     kinds = {
@@ -107,7 +107,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
         for places, kind in kinds.items()
     )
     return {
-        "headline": _headline(means),
+        "headline": _places_headline(means),
         "claims": (
             fitted_more_claim(means.training, means.training_margin),
             answered_less_claim(means.validation, means.validation_margin),
@@ -119,12 +119,12 @@ def _report(results: StudyResults) -> dict[str, Any]:
             for places, kind in kinds.items()
             for grid in accuracy_grids(f"places drawn {places}: ", kind, published)
         ),
-        "charts": _charts(kinds, published),
+        "charts": _places_charts(kinds, published),
         "metric": ERROR_RATE,
     }
 
 
-def _headline(means: Means) -> str:
+def _places_headline(means: Means) -> str:
     training, validation = gains(means.training), gains(means.validation)
     if not training:
         return "No frame was learned with places of both kinds yet"
@@ -135,7 +135,7 @@ def _headline(means: Means) -> str:
     )
 
 
-def _charts(kinds: dict[str, Means], published: Published) -> tuple[Chart, ...]:
+def _places_charts(kinds: dict[str, Means], published: Published) -> tuple[Chart, ...]:
     drawn = [error_charts(kind, published, "{}-error", "{} error against heads") for kind in kinds.values()]
     return tuple(_joined(dict(zip(kinds, charts, strict=True))) for charts in zip(*drawn, strict=True))
 
@@ -159,7 +159,7 @@ STUDY = replace(
     asks="CIFAR-10 as in Tables 8 and 9: does it matter whether a place in the frame is drawn once, or each time?",
     fixed_places=(False, True),
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     notes=cifar.choices(
         f"Places are drawn {EACH_TIME} that an image is shown, in validation always the same one, or {ONCE} per image. "
         "In the smallest frame there is only one place, and nothing is drawn."

@@ -43,14 +43,14 @@ class MarcoEffort(PassageEffort):
 def effort_of(effort: MarcoEffort, task: AbstractTask) -> LabelledEffort:
     """How much is done in the layout of a task."""
     pairs = replace(effort.pairs, precision=effort.precision)
-    return (pairs if passages.layout_of(task) == "pairs" else effort).of(passages.training_queries(task))
+    return (pairs if passages.layout_of(task) == "pairs" else effort).for_examples(passages.training_queries(task))
 
 
 def _trainings(effort: MarcoEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     yield {"layout": passages.layout_of(task)}, effort_of(effort, task)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     grids, charts, claims, headlines = [], [], [], []
     for layout in LAYOUTS:
         part = results.experiment.part(layout=[layout])
@@ -63,14 +63,14 @@ def _report(results: StudyResults) -> dict[str, Any]:
         charts += error_charts(means, PUBLISHED, f"{layout}-{{}}-error", f"{{}} error, {layout}")
         charts += _surface_charts(layout, means.training)
         claims += [
-            replace(each, statement=f"With {_words(layout)}: {each.statement[:1].lower()}{each.statement[1:]}")
+            replace(each, statement=f"With {_layout_words(layout)}: {each.statement[:1].lower()}{each.statement[1:]}")
             for each in (
                 *judged(_rules, means, passages.PRINTED),
                 *nearness_claims(means, PUBLISHED, whole=results.scale is Scale.PAPER),
             )
         ]
         left = wrong_at_both_ends(means.training, "of the training queries wrong")
-        headlines.append(f"MS MARCO, {_words(layout)}: {left}")
+        headlines.append(f"MS MARCO, {_layout_words(layout)}: {left}")
     return {
         "headline": headlines[0],
         "claims": tuple(claims),
@@ -80,7 +80,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
     }
 
 
-def _words(layout: str) -> str:
+def _layout_words(layout: str) -> str:
     return "candidates as tokens" if layout == "candidates" else "query-passage pairs"
 
 
@@ -138,7 +138,7 @@ STUDY = PassageStudy(
     asks="MS MARCO: how many heads find the one passage that answers a query among T hard candidates.",
     layouts=LAYOUTS,
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     notes=(
         *passages.OUR_CHOICES,
         f"{passages.OUR_TRAINING} At paper scale {PAPER.epochs} epochs in batches of {PAPER.batch} queries, for pairs "

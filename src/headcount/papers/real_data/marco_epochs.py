@@ -125,7 +125,7 @@ def _first_reached(epochs: Sequence[int], above: Float[np.ndarray, " epochs"]) -
     return f"{float(epochs[last - 1]) * (epochs[last] / epochs[last - 1]) ** share:.1f}"
 
 
-def headline(training: Apart | None) -> str:
+def epochs_headline(training: Apart | None) -> str:
     if training is None:
         return "No published cell was measured at every number of epochs"
     largest = 100 * training.worst[training.nearest]
@@ -135,7 +135,7 @@ def headline(training: Apart | None) -> str:
     )
 
 
-def grids(means: Means, distances: dict[str, Apart | None]) -> tuple[Grid, ...]:
+def epochs_grids(means: Means, distances: dict[str, Apart | None]) -> tuple[Grid, ...]:
     known = {what: each for what, each in distances.items() if each is not None}
     epochs = means.training.values("epochs")
     rows = []
@@ -163,7 +163,7 @@ def chosen_epochs(means: Means, training: Apart | None) -> int:
     return means.training.values("epochs")[-1] if training is None else training.nearest
 
 
-def charts(means: Means, training: Apart | None, validation: Apart | None) -> tuple[Chart, ...]:
+def epochs_charts(means: Means, training: Apart | None, validation: Apart | None) -> tuple[Chart, ...]:
     distances = {"training (Table 6)": training, "validation (Table 7)": validation}
     series = [
         line_of(name, {epochs: 100 * worst for epochs, worst in each.worst.items()}, place)
@@ -180,10 +180,10 @@ def charts(means: Means, training: Apart | None, validation: Apart | None) -> tu
 
 def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     for epochs in effort.axes["epochs"]:
-        yield {"epochs": epochs}, replace(effort, epochs=epochs).of(passages.training_queries(task))
+        yield {"epochs": epochs}, replace(effort, epochs=epochs).for_examples(passages.training_queries(task))
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, "epochs")
     margins = {
         epochs: means_of(results.experiment.part(epochs=[epochs]), results.records).validation_margin
@@ -201,13 +201,13 @@ def _report(results: StudyResults) -> dict[str, Any]:
         "every accuracy of both tables": together([training, validation]),
     }
     return {
-        "headline": headline(training),
+        "headline": epochs_headline(training),
         "claims": (
             *(met_claim(what, distance, whole=whole) for what, distance in met.items()),
             no_gain_somewhere_claim(means.validation, margins, whole=whole),
         ),
-        "grids": grids(means, distances),
-        "charts": charts(means, training, validation),
+        "grids": epochs_grids(means, distances),
+        "charts": epochs_charts(means, training, validation),
         "metric": ERROR_RATE,
     }
 
@@ -218,7 +218,7 @@ STUDY = PassageStudy(
     title="Tables 6 and 7 by number of epochs",
     asks="MS MARCO: does some length of training, which is not published, give the published rise with heads?",
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     notes=(
         f"{passages.OUR_TRAINING} Each number of epochs has a warm-up and a cosine of its own.",
         *passages.OUR_CHOICES,

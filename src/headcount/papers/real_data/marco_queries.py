@@ -106,7 +106,7 @@ def costs_claim(curves: Mapping[Place, LearningCurve], transition: int) -> Cases
     )
 
 
-def headline(curves: dict[Place, LearningCurve]) -> str:
+def queries_headline(curves: dict[Place, LearningCurve]) -> str:
     """Of the fewest heads and the shortest lists that were published too."""
     published = [(heads, length) for heads, length in curves if np.isfinite(TRAINING.at(heads=heads, length=length))]
     if not published:
@@ -120,7 +120,7 @@ def headline(curves: dict[Place, LearningCurve]) -> str:
     )
 
 
-def grid(what: str, table: ErrorTable, curves: dict[Place, LearningCurve]) -> Grid:
+def queries_grid(what: str, table: ErrorTable, curves: dict[Place, LearningCurve]) -> Grid:
     """Accuracies by heads and length, a column per number of queries, then the extrapolated and the published one."""
     metric, published, number = METRICS[what]
     means, rows = table.reduced("seed", "mean"), []
@@ -137,7 +137,7 @@ def grid(what: str, table: ErrorTable, curves: dict[Place, LearningCurve]) -> Gr
     return grid_of(title, ("", *counts, f"{TRAINED:,} would be", "published"), rows)
 
 
-def chart(what: str, table: ErrorTable, curves: dict[Place, LearningCurve], length: int) -> Chart:
+def queries_chart(what: str, table: ErrorTable, curves: dict[Place, LearningCurve], length: int) -> Chart:
     """Share of wrong answers against queries, a line per head count, its curve thin, the published share a point."""
     queries, published = table.values("queries"), METRICS[what][1]
     means = table.select(length=length).reduced("seed", "mean")
@@ -173,7 +173,7 @@ def efforts_by_queries(effort: LabelledEffort, queries: int) -> dict[int, Labell
             effort,
             batch=max(1, round(effort.batch * count / TRAINED)),
             train_examples=effort.train_examples if count == most else count,
-        ).of(count)
+        ).for_examples(count)
         for count in counts
     }
 
@@ -183,7 +183,7 @@ def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dic
         yield {"queries": queries}, training
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     whole = results.scale is not Scale.SMOKE
     tables = {
         what: results.table(metric).ordered("queries", "heads", "length", "seed")
@@ -191,7 +191,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
     }
     curves = {what: learning_curves(table) for what, table in tables.items()}
     return {
-        "headline": headline(curves["training"]),
+        "headline": queries_headline(curves["training"]),
         "claims": (
             *(
                 would_be_claim(what, curves[what], published, whole=whole)
@@ -200,9 +200,9 @@ def _report(results: StudyResults) -> dict[str, Any]:
             costs_claim(curves["training"], passages.TRANSITION),
             *(foretold_claim(what, table) for what, table in tables.items()),
         ),
-        "grids": tuple(grid(what, table, curves[what]) for what, table in tables.items()),
+        "grids": tuple(queries_grid(what, table, curves[what]) for what, table in tables.items()),
         "charts": tuple(
-            chart(what, table, curves[what], length)
+            queries_chart(what, table, curves[what], length)
             for what, table in tables.items()
             for length in table.values("length")
         ),
@@ -217,7 +217,7 @@ STUDY = PassageStudy(
     title="Tables 6 and 7 by number of training queries",
     asks="MS MARCO: how does accuracy depend on the number of training queries, and what would 28,000 give?",
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     notes=(
         f"{passages.OUR_TRAINING} Every number of queries is trained on for equally many epochs and about as many "
         f"steps: the batch grows with the queries, up to {TRAINED:,}. Smaller sets of queries are parts of the larger, "

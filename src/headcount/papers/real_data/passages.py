@@ -66,7 +66,7 @@ class PassageStudy(RealDataStudy):
     layers: int = LAYERS
     layouts: tuple[str, ...] = ("candidates",)
 
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
+    def read_tasks(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
         from ..data.embeddings import find_embeddings, load_embeddings
         from ..data.passages import is_passages, read_passages
         from ..tasks.ranking import ranking
