@@ -13,7 +13,7 @@ import numpy as np
 
 from ...answer import Answer, ErrorTable, answer, count_of_heads
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import ClaimResult, Verdict
+from ...answer.claim import ClaimResult
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
@@ -38,55 +38,52 @@ def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
 
 
 def _document_fields(results: StudyResults) -> dict[str, Any]:
-    table = results.table()
-    halves = parts_along(table, "norm")
-    answers = {norm: answer(half) for norm, half in halves.items()}
+    halves = {NORMS[norm]: half for norm, half in parts_along(results.table(), "norm").items()}
+    answers = {words: answer(half) for words, half in halves.items()}
     charts = []
-    for norm, half in halves.items():
-        about = {"name": f"error-against-heads-{norm}", "title": f"Error against heads, {NORMS[norm]}"}
-        charts.append(replace(error_chart(half, answers[norm]), **about))
-    both = "; ".join(f"{NORMS[norm]}, {found.sentence}" for norm, found in answers.items()) or "no model has finished"
+    for norm, words in NORMS.items():
+        if words in halves:
+            about = {"name": f"error-against-heads-{norm}", "title": f"Error against heads, {words}"}
+            charts.append(replace(error_chart(halves[words], answers[words]), **about))
+    both = "; ".join(f"{words}, {found.sentence}" for words, found in answers.items()) or "no model has finished"
     return {
         "headline": f"The sum of four maxima: {both}",
         "claims": (
-            *(_transition_claim(halves, answers, norm) for norm in NORMS),
-            same_answer_claim("A norm before the readout does not move the transition.", answers, NORMS),
-            *(_drop_claim(halves, norm) for norm in NORMS),
-            _cost_claim(halves),
+            *(_transition_claim(halves, answers, words) for words in NORMS.values()),
+            same_answer_claim("A norm before the readout does not move the transition.", answers, *NORMS.values()),
+            *(_drop_claim(halves.get(words), words.capitalize()) for words in NORMS.values()),
+            _cost_claim(*map(halves.get, NORMS.values())),
         ),
         "grids": (_norm_grid(halves),) if halves else (),
         "charts": (*_comparison(halves), *charts),
     }
 
 
-def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], norm: str) -> ClaimResult:
-    statement = f"{NORMS[norm].capitalize()} the transition is at h = D = {INTRINSIC_DIM} heads."
-    if norm not in halves:
-        return ClaimResult(statement, Verdict.UNDECIDED, "no such model has finished")
-    judged = transition_claim(halves[norm], answers[norm], INTRINSIC_DIM, statement)
-    return replace(judged, evidence=answers[norm].sentence)  # nothing is published of a norm
+def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], words: str) -> ClaimResult:
+    statement = f"{words.capitalize()} the transition is at h = D = {INTRINSIC_DIM} heads."
+    if words not in halves:
+        return judge(statement, [], "no such model has finished")
+    judged = transition_claim(halves[words], answers[words], INTRINSIC_DIM, statement)
+    return replace(judged, evidence=answers[words].sentence)  # nothing is published of a norm
 
 
-def _drop_claim(halves: dict[str, ErrorTable], norm: str) -> ClaimResult:
-    before, half = INTRINSIC_DIM - 1, halves.get(norm)
-    ratio = log_ratios(half, before, half, INTRINSIC_DIM)
-    cases = []
+@claims_that(
+    f"{{which}} the error falls sharply from {INTRINSIC_DIM - 1} to {INTRINSIC_DIM} heads.",
+    f"no length has {MIN_SEEDS} finished seeds at both {INTRINSIC_DIM - 1} and {INTRINSIC_DIM} heads",
+)
+def _drop_claim(half: ErrorTable | None, which: str) -> Cases:
+    ratio = log_ratios(half, INTRINSIC_DIM - 1, half, INTRINSIC_DIM)
     if ratio is not None:
         words = f"{folds(ratio)} (geometric mean over lengths; best of seeds)"
-        cases.append(Case(words, ratio.low >= MIN_DROP, ratio.high < MIN_DROP))
-    return judge(
-        f"{NORMS[norm].capitalize()} the error falls sharply from {before} to {INTRINSIC_DIM} heads.",
-        cases,
-        f"no length has {MIN_SEEDS} finished seeds at both {before} and {INTRINSIC_DIM} heads",
-    )
+        yield Case(words, ratio.low >= MIN_DROP, ratio.high < MIN_DROP)
 
 
 @claims_that(
     "At every head count the error with a norm is within tenfold of that without.",
     f"no head count has {MIN_SEEDS} seeds with and without a norm",
 )
-def _cost_claim(halves: dict[str, ErrorTable]) -> Cases:
-    ratios = {heads: log_ratios(halves.get("layer"), heads, halves.get("none"), heads) for heads in HEADS}
+def _cost_claim(without: ErrorTable | None, with_norm: ErrorTable | None) -> Cases:
+    ratios = {heads: log_ratios(with_norm, heads, without, heads) for heads in HEADS}
     known = {heads: ratio for heads, ratio in ratios.items() if ratio is not None}
     yield "with over without, best of seeds: "
     for heads, ratio in known.items():
@@ -100,7 +97,7 @@ def _norm_grid(halves: dict[str, ErrorTable]) -> Grid:
         best, median = half.reduced("seed"), half.reduced("seed", "median")
         cells = [(best.at(heads=heads, length=length), median.at(heads=heads, length=length)) for heads in HEADS]
         words = (f"{low:.1e} ({middle:.1e})" if np.isfinite(low) else "-" for low, middle in cells)
-        rows.append((f"{length} tokens, {NORMS[norm]}", *words))
+        rows.append((f"{length} tokens, {norm}", *words))
     return grid_of("smallest (median) NMSE over seeds", ("", *map(count_of_heads, HEADS)), rows)
 
 
@@ -117,7 +114,7 @@ def _comparison(halves: dict[str, ErrorTable]) -> tuple[Chart, ...]:
             for heads, row in zip(errors.values("heads"), errors.errors, strict=True)
             for error in row[np.isfinite(row)]
         )
-        series.append(Series(NORMS[norm], errors.values("heads"), tuple(errors.best), place=place, points=points))
+        series.append(Series(norm, errors.values("heads"), tuple(errors.best), place=place, points=points))
     title, caption = f"Error with and without a norm, {shared[-1]} tokens", "line: best of seeds; points: every seed"
     log_y = not any(value == 0 for each in series for _, value in each.points)
     return (chart_along("heads", HEADS, series, "norm-or-none", title, caption, log_y=log_y),)

@@ -53,17 +53,17 @@ def transition_claim(table: ErrorTable, answer: Answer, transition: int, stateme
     return ClaimResult(statement, Verdict.DIFFERS if both_sides else Verdict.UNDECIDED, f"ours: {answer.sentence}")
 
 
-def same_answer_claim(statement: str, answers: Mapping[str, Answer], names: Mapping[str, str]) -> ClaimResult:
-    """Two kinds of models need equally many heads: `names` says them in words.
+def same_answer_claim(statement: str, answers: Mapping[str, Answer], *kinds: str) -> ClaimResult:
+    """Two kinds of models need equally many heads.
 
     They do not where the intervals share no head count, and do where both are the same single one.
     """
-    measured = [f"{names[kind]}, {answers[kind].sentence}" for kind in names if kind in answers]
-    evidence = "; ".join(measured) or "no model has finished"
-    needs = {kind: answers[kind].needs["heads"] for kind in names if kind in answers and answers[kind].kind == "needs"}
-    if len(needs) < len(names):
+    known = {kind: answers[kind] for kind in kinds if kind in answers}
+    evidence = "; ".join(f"{kind}, {found.sentence}" for kind, found in known.items()) or "no model has finished"
+    needs = [found.needs["heads"] for found in known.values() if found.kind == "needs"]
+    if len(needs) < len(kinds):
         return judge(statement, [], evidence)
-    one, other = needs.values()
+    one, other = needs
     apart = other.low > one.high or one.low > other.high
     return judge(statement, [Case(evidence, one == other and one.low == one.high, apart)], "")
 
