@@ -4,7 +4,7 @@ One change at a time from the training of the tables, then changes together. Flo
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,23 +57,17 @@ TOGETHER: tuple[Change, ...] = (
 
 def variants_of(effort: StudyEffort) -> dict[str, TrainSpec]:
     """The training of every variant by its name, such as "steps 200k, examples 80k"."""
-    base = effort.train
-    trains = [
-        replace(base, **change | ({"steps": int(base.steps * change["steps"])} if "steps" in change else {}))  # pyright: ignore[reportArgumentType]
-        for change in effort.axes["changes"]
-    ]
-    return {_name(base, train): train for train in trains}
+    variants = {}
+    for change in effort.axes["changes"]:
+        values = change | ({"steps": int(effort.steps * change["steps"])} if "steps" in change else {})
+        name = ", ".join(_change_words(field, values[field]) for field in WORDS if field in values)
+        variants[name or BASE] = replace(effort.train, **values)
+    return variants
 
 
-def _name(base: TrainSpec, train: TrainSpec) -> str:
-    changed = {field.name for field in fields(TrainSpec) if getattr(base, field.name) != getattr(train, field.name)}
-    parts = []
-    for field, word in WORDS.items():
-        value = getattr(train, field)
-        if field in changed:
-            size = f"{value / 1000:g}k" if field in THOUSANDS else f"{value:g}"
-            parts.append("fresh examples" if {field: value} == FRESH else f"{word} {size}")
-    return ", ".join(parts) or BASE
+def _change_words(field: str, value: float) -> str:
+    size = f"{value / 1000:g}k" if field in THOUSANDS else f"{value:g}"
+    return "fresh examples" if {field: value} == FRESH else f"{WORDS[field]} {size}"
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,12 @@ class RandomFeaturesStudy(ClosedFormStudy):
     """One piece is one draw of heads in one dimension: its errors at 1, 2, 4, .. heads, and the floors under them."""
 
     def pieces(self, scale: Scale) -> dict[str, Callable[[], dict[str, list[float]]]]:
-        computed = functools.partial(functools.partial, _compute, MAX_HEADS[scale])
-        drawn = {_piece(dim, f"draw {draw}"): computed(dim, draw) for draw in range(DRAWS[scale]) for dim in DIMS}
-        return drawn | {_piece(dim, AS_SCRIPT): computed(dim, None) for dim in DIMS}
+        draws = {f"draw {draw}": draw for draw in range(DRAWS[scale])} | {AS_SCRIPT: None}
+        return {
+            _piece(dim, name): functools.partial(_compute, MAX_HEADS[scale], dim, draw)
+            for name, draw in draws.items()
+            for dim in DIMS
+        }
 
     def expected_seconds(self, scale: Scale) -> float:
         # The factor's H^3 / 3 operations at about 25 GFLOP/s, and the H^2 arcsines.
