@@ -70,10 +70,9 @@ def collapses_claim(table: ErrorTable) -> Cases:
 def same_rank_claim(table: ErrorTable) -> ClaimResult:
     """One layer's error, of the best seed, falls from half to full rank with both recipes."""
     statement, ranks = "Where the norms are does not change which rank is needed.", table.values("rank")[-2:]
-    drops = {}
-    for at, line in table.reduced("seed").lines("rank"):
-        if at["recipe"] in (FIRST, LONG) and at["layers"] == 1 and len(ranks) == 2 and line.keys() >= set(ranks):
-            drops[at["recipe"]] = line[ranks[0]] / line[ranks[1]]
+    lines = {at["recipe"]: line for at, line in table.reduced("seed").lines("rank") if at["layers"] == 1}
+    both = {recipe: lines[recipe] for recipe in (FIRST, LONG) if len(ranks) == 2 and recipe in lines}
+    drops = {recipe: line[ranks[0]] / line[ranks[1]] for recipe, line in both.items() if line.keys() >= set(ranks)}
     words = "; ".join(f"{recipe}: {drop:.3g}-fold" for recipe, drop in drops.items())
     if len(drops) < 2:
         return judge(statement, [], words or "one layer was not measured at two ranks")
