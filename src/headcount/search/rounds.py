@@ -141,8 +141,7 @@ class _Search:
         for count in (heads, *question.between(heads + 1, top)[:1]):
             if count < top and len(results.tried(count, draw)) < effort.parents:
                 cells += self._descended(count, top, draw)
-        below = question.below(heads)
-        if below is not None:
+        for below in question.between(1, heads - 1)[-1:]:
             seeds = effort.low_seeds if draw == 0 else OTHER_SEEDS
             cells += question.random([below], range(seeds), draw=draw)
             if results.descents(below, heads, draw) < effort.parents * effort.children:
