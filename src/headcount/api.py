@@ -161,10 +161,9 @@ def _measured(
             else:
                 run, ended = _ask(asked, request, store, **how)
                 live.ended = ended
-            stored: dict[str, Any] = {}
-            measurement = Measurement.of_run(run, store, ended=ended, command=command, facts=stored)
+            measurement = Measurement.of_run(run, store, ended=ended, command=command)
             _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
-            stored |= store.facts(measurement.experiment.name)
+            measurement.facts.update(store.facts(measurement.experiment.name))
             return measurement
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(asked, store)) from None

@@ -1,8 +1,7 @@
 """What was measured: an experiment with its records, and everything one asks of it."""
 
-import contextlib
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,7 @@ class Measurement:
             last round) or "budget" (the minutes were over); empty where every combination was trained, or where it was
             loaded.
         command: What was typed, where it was measured from the command line.
-        facts: What is stored with the models; None: it is read from the folder when it is needed.
+        facts: What is stored with the models, by name.
 
     Example:
         >>> import tempfile, numpy as np, headcount as hc
@@ -61,16 +60,16 @@ class Measurement:
     run: "RunSummary | None" = None
     ended: str = ""
     command: str = ""
-    facts: dict[str, Any] | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of_run(cls, run: "RunSummary", store: Store, **fields: Any) -> "Measurement":
         """Return the whole experiment of a run, read from the open store; `fields` are further ones of it."""
         (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
         (progress,) = (each for each in store.progress() if each.experiment == experiment.name)
-        coverage = coverage_of(progress, store.get(experiment.name, "effort"))
-        records = tuple(experiment.own(store.records()))
-        return cls(experiment=experiment, records=records, folder=store.root, coverage=coverage, run=run, **fields)
+        facts, records = store.facts(experiment.name), tuple(experiment.own(store.records()))
+        about = {"coverage": coverage_of(progress, facts.get("effort")), "facts": facts, **fields}
+        return cls(experiment=experiment, records=records, folder=store.root, run=run, **about)
 
     @functools.cached_property
     def table(self) -> ErrorTable:
@@ -98,17 +97,8 @@ class Measurement:
         gradient, at the longest length up to 64 (`value`, `exact`), or of data an `estimate` from the gradients of
         the best model; None where neither is there. See docs/support.md.
         """
-        stored = self._facts.get(SUPPORT)
+        stored = self.facts.get(SUPPORT)
         return None if stored is None or "skipped" in stored else stored
-
-    @functools.cached_property
-    def _facts(self) -> dict[str, Any]:
-        """What is stored with the models; nothing where the folder cannot be read any more."""
-        if self.facts is not None:
-            return self.facts
-        with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
-            return store.facts(self.experiment.name)
-        return {}
 
     def __str__(self) -> str:
         """Return the answer in a sentence; where it is from a part of the models, that comes first."""
@@ -198,7 +188,7 @@ class Measurement:
         document = experiment_document(
             self.experiment,
             self.records,
-            self._facts,
+            self.facts,
             folder=str(self.folder),
             command=self.command,
             table=self.table,
@@ -228,15 +218,20 @@ def load(folder: Path | str) -> list[Measurement]:
     folder = Path(folder)
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
-        coverage = {
-            each.experiment: coverage_of(each, store.get(each.experiment, "effort")) for each in store.progress()
-        }
+        progress = {each.experiment: each for each in store.progress()}
+        facts = {each.name: store.facts(each.name) for each in experiments}
     trained = [each for each in experiments if has_cells(each.study)]
     if experiments and not trained:
         raise StoreError(
             f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."
         )
     return [
-        Measurement(experiment=each, records=tuple(each.own(records)), folder=folder, coverage=coverage[each.name])
+        Measurement(
+            experiment=each,
+            records=tuple(each.own(records)),
+            folder=folder,
+            coverage=coverage_of(progress[each.name], facts[each.name].get("effort")),
+            facts=facts[each.name],
+        )
         for each in trained
     ]
