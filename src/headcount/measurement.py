@@ -1,6 +1,7 @@
 """What was measured: an experiment with its records, and everything one asks of it."""
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from .answer.coverage import Coverage, coverage_of
 from .answer.estimates import SUPPORT, early_record
 from .errors import InputError, StoreError, did_you_mean, require
 from .registry import has_cells
-from .store import Experiment, Outcome, Record, Store, Value
+from .store import Experiment, Outcome, Progress, Record, Store, Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,9 +68,16 @@ class Measurement:
         """Return the whole experiment of a run, read from the open store; `fields` are further ones of it."""
         (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
         (progress,) = (each for each in store.progress() if each.experiment == experiment.name)
-        facts, records = store.facts(experiment.name), tuple(experiment.own(store.records()))
-        about = {"coverage": coverage_of(progress, facts.get("effort")), "facts": facts, **fields}
-        return cls(experiment=experiment, records=records, folder=store.root, run=run, **about)
+        return cls.stored(experiment, store.records(), progress, store, run=run, **fields)
+
+    @classmethod
+    def stored(
+        cls, experiment: Experiment, records: Iterable[Record], progress: Progress, store: Store, **fields: Any
+    ) -> "Measurement":
+        """Return an experiment of an open store; `records` may hold those of others."""
+        facts, own = store.facts(experiment.name), tuple(experiment.own(records))
+        coverage = coverage_of(progress, facts.get("effort"))
+        return cls(experiment=experiment, records=own, folder=store.root, coverage=coverage, facts=facts, **fields)
 
     @functools.cached_property
     def table(self) -> ErrorTable:
@@ -219,19 +227,9 @@ def load(folder: Path | str) -> list[Measurement]:
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
         progress = {each.experiment: each for each in store.progress()}
-        facts = {each.name: store.facts(each.name) for each in experiments}
-    trained = [each for each in experiments if has_cells(each.study)]
-    if experiments and not trained:
-        raise StoreError(
-            f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."
-        )
-    return [
-        Measurement(
-            experiment=each,
-            records=tuple(each.own(records)),
-            folder=folder,
-            coverage=coverage_of(progress[each.name], facts[each.name].get("effort")),
-            facts=facts[each.name],
-        )
-        for each in trained
-    ]
+        trained = [each for each in experiments if has_cells(each.study)]
+        if experiments and not trained:
+            raise StoreError(
+                f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."
+            )
+        return [Measurement.stored(each, records, progress[each.name], store) for each in trained]
