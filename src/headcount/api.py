@@ -10,10 +10,10 @@ from typing import Any
 
 from .engine import Executor, RunSummary, Sweep, executor_of, plan_sweep, run_sweep, spec_of
 from .events import Event, Events, heard_by
-from .heads_read import attach_heads_read
+from .heads_read import attach_model_facts
 from .measurement import Measurement
 from .models import AbstractSpec
-from .registry import TaskFact, after_training, task_facts
+from .registry import TaskFact, task_facts
 from .report.files import file_name
 from .report.progress import automatic_progress
 from .request import Request
@@ -207,8 +207,7 @@ def _store_findings(
         return
     for fact in facts:
         store.put(measurement.experiment.name, fact.name, fact.content)
-    for find_out in (attach_heads_read, after_training):
-        find_out(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
+    attach_model_facts(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
 
 
 def _kept(asked: Sweep | Question, store: Store) -> str:
