@@ -61,15 +61,10 @@ def keep_compiled_programs() -> None:
         return
     prune(compiled, most)
     atexit.register(prune, compiled, most)
-    keep_programs_in(compiled)
-
-
-def keep_programs_in(folder: Path) -> None:
-    """Let JAX keep compiled programs in a folder."""
     import jax
 
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
-    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_compilation_cache_dir", str(compiled))
     # Small programs too: tens of them, each read in a tenth of the time that it takes to compile.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
