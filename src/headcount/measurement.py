@@ -76,7 +76,7 @@ class Measurement:
     ) -> "Measurement":
         """Return an experiment of an open store; `records` may hold those of others."""
         facts, own = store.facts(experiment.name), tuple(experiment.own(records))
-        coverage = coverage_of(progress, facts.get("effort"))
+        coverage = coverage_of(progress, facts)
         return cls(experiment=experiment, records=own, folder=store.root, coverage=coverage, facts=facts, **fields)
 
     @functools.cached_property
