@@ -36,6 +36,11 @@ def limit(name: str) -> int:
     return DEFAULTS[name] if text is None else int(_positive(name, text))
 
 
+def max_line_bytes() -> int:
+    """Return the limit of one line of a text file: `HEADCOUNT_MAX_LINE_MB`."""
+    return limit("HEADCOUNT_MAX_LINE_MB") * 2**20
+
+
 def max_bytes(memory: int | None = None) -> int:
     """Return what may be needed of memory: `HEADCOUNT_MAX_GB` where it is set.
 

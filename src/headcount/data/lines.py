@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._limits import TEXT_FACTOR, limit, max_bytes
+from .._limits import TEXT_FACTOR, max_bytes, max_line_bytes
 from ..errors import InputError
 from .memory import gzipped_bytes, require_text_fits
 
@@ -24,7 +24,7 @@ def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
         InputError: The file is damaged or not UTF-8, a line is longer than `HEADCOUNT_MAX_LINE_MB`, or, where what is
             read is `kept`, the lines need more memory than is allowed: a packed file may be far larger than it looks.
     """
-    number, size, longest, most = 0, 0, limit("HEADCOUNT_MAX_LINE_MB") << 20, max_bytes()
+    number, size, longest, most = 0, 0, max_line_bytes(), max_bytes()
     try:
         if kept:
             require_text_fits(path, gzipped_bytes(path) if path.name.endswith(".gz") else path.stat().st_size)
