@@ -133,17 +133,12 @@ class Situation:
         return any(self.setting("task", name) is not None for name in STORED)
 
     @functools.cached_property
-    def decisive(self) -> Record | None:
-        """The record that the answer rests on most: the smallest error at the answer, or of all."""
+    def unsolved(self) -> Record | None:
+        """The best record at the answer, or of all without one; None where its error is too small to be lowered."""
         measured = [record for record in self.records if record.finished and not math.isnan(record.error)]
         at = [record for record in measured if record.cell.model.get("heads") == self.answer.heads]
-        return min(at or measured, key=lambda record: record.error, default=None)
-
-    @property
-    def unsolved(self) -> bool:
-        """Whether the error that the answer rests on is worth lowering."""
-        record = self.decisive
-        return record is not None and record.error > SMALL * record.metrics.get("baseline", 1.0)
+        best = min(at or measured, key=lambda record: record.error, default=None)
+        return None if best is None or best.error <= SMALL * best.metrics.get("baseline", 1.0) else best
 
     @property
     def missing(self) -> int:
@@ -152,9 +147,9 @@ class Situation:
 
     @property
     def overfitted(self) -> float | None:
-        """The training error of the decisive record, where it is far below the validation error."""
-        record = self.decisive
-        if record is None or not self.unsolved or self.setting("train", "train_examples") == 0:
+        """The training error of the unsolved record, where it is far below the validation error."""
+        record = self.unsolved
+        if record is None or self.setting("train", "train_examples") == 0:
             return None
         name = self.table.metric.name
         training = record.metrics.get(f"fitted_{name}", record.metrics.get(f"train_{name}"))
@@ -162,11 +157,8 @@ class Situation:
 
     @property
     def converged(self) -> bool:
-        """Whether the decisive record's error no longer falls at the end of training, or is small."""
-        record = self.decisive
-        if record is None or not self.unsolved:
-            return True
-        errors = [error for _, error in record.curve]
+        """Whether the unsolved record's error no longer falls at the end of training, or there is no such record."""
+        errors = [] if self.unsolved is None else [error for _, error in self.unsolved.curve]
         return len(errors) <= LAST_POINTS or errors[-1] >= FALLING * errors[-LAST_POINTS]
 
 
@@ -279,7 +271,7 @@ def _at_the_query(of: Situation) -> Iterator[NextStep]:
 
 
 def _overfitting(of: Situation) -> Iterator[NextStep]:
-    record, training = of.decisive, of.overfitted
+    record, training = of.unsolved, of.overfitted
     if record is None or training is None:
         return
     words = [error_words(of.table.metric, [value]) for value in (training, record.error)]
@@ -296,7 +288,7 @@ def _overfitting(of: Situation) -> Iterator[NextStep]:
 
 
 def _not_converged(of: Situation) -> Iterator[NextStep]:
-    record = of.decisive
+    record = of.unsolved
     if record is None or of.converged or of.answer.reason.startswith(NOT_LEARNED):
         return
     heads = record.cell.model.get("heads")
