@@ -15,7 +15,7 @@ from ..store import Experiment, Outcome, Record, TrainSpec
 from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
-from .commands import as_arguments, as_option, changed, task_of, value_of
+from .commands import as_arguments, as_option, changed_command, measured_task, option_value
 from .heads_map import has_heads_map
 from .heads_rule import DIVERGED, ONE_SEED, judged_errors
 from .prose import differ_by_chance
@@ -96,12 +96,12 @@ class Situation:
     def step(self, why: str, **options: Any) -> NextStep:
         """Return a step that changes one option; in words alone where the run may not take it."""
         ((name, value),) = options.items()
-        of_file = self.of_arrays and ":" not in task_of(self.command)
+        of_file = self.of_arrays and ":" not in measured_task(self.command)
         if not (of_file or name not in OF_DATA if self.command else name in ALWAYS_TAKEN):
             return NextStep(f"{why} ({as_arguments(options)})")
         if self.command and self.folder and name not in CONTINUING:  # another question, in a folder of its own
             options["out"] = f"{self.folder.rstrip('/')}-{name.replace('_', '-')}-{as_option(value)}"
-        return NextStep(why, changed(self.command, options))
+        return NextStep(why, changed_command(self.command, options))
 
     def setting(self, part: str, name: str, otherwise: Any = None) -> Any:
         """Return a setting of the task, the model or the training that all cells share."""
@@ -329,9 +329,9 @@ def _settled(of: Situation) -> Iterator[NextStep]:
     folder = of.folder or "DIR"
     yield NextStep("Everything on one page", shlex.join(["headcount", "report", folder]))
     if of.answer.kind == "needs" and of.command:
-        task, words = task_of(of.command), ["headcount", "verify", folder]
+        task, words = measured_task(of.command), ["headcount", "verify", folder]
         if of.stored or task != of.setting("task", "task"):
-            given = {"--task": task} | {option: value_of(of.command, option) for option in OF_THE_TASK}
+            given = {"--task": task} | {option: option_value(of.command, option) for option in OF_THE_TASK}
             words += [word for option, value in given.items() if value for word in (option, value)]
         yield NextStep("Train some of these models again and compare", shlex.join(words))
 
