@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from headcount.answer import ErrorTable, answer
-from headcount.answer.heads_map import OWN, parts_by_place
+from headcount.answer.heads_map import OWN, parts_of
 from headcount.answer.heads_rule import ONE_SEED
 from headcount.answer.prose import prose
 from headcount.report.error_grid import error_grids
@@ -53,7 +53,7 @@ def test_every_place_is_answered_for_itself():
 
 
 def test_the_own_keys_are_those_of_as_many_as_heads():
-    own = parts_by_place(a_map(lambda heads, group, _: 100.0 * heads + group))[OWN, 2]
+    own = parts_of(a_map(lambda heads, group, _: 100.0 * heads + group))[OWN, 2]
     assert np.all(np.abs(worst_length(own).errors / [101 * heads for heads in HEADS] - 1) < 0.5)
     assert own.values("heads") == HEADS
 

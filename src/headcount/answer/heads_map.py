@@ -28,7 +28,7 @@ def has_heads_map(table: ErrorTable) -> bool:
     return table.has("heads") and any(len(table.values(axis)) > 1 for axis in MAP_AXES)
 
 
-def parts_by_place(table: ErrorTable) -> dict[tuple[Any, Any], ErrorTable]:
+def parts_of(table: ErrorTable) -> dict[tuple[Any, Any], ErrorTable]:
     """Return the part of a table at every (kv_heads, head_dim), less the head counts that were not tried there.
 
     None stands for an axis that the table does not have. Places of a single head count are left out, unless all are.
@@ -59,7 +59,7 @@ def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answe
     The interval of the answer is that of the place that needs fewest heads, of those that are not far behind the best;
     `map` has all of them.
     """
-    parts = parts_by_place(table)
+    parts = parts_of(table)
     answers = {place: answer_part(part) for place, part in parts.items()}
     needing = [found for found in answers.values() if found.kind == "needs" and found.error]
     lowest = min(needing, key=lambda each: each.error or 0.0, default=None)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..answer import Answer, ErrorTable
-from ..answer.heads_map import parts_by_place
+from ..answer.heads_map import parts_of
 from ..answer.words import decimal
 from ..store import Experiment, Value
 from .charts import (
@@ -200,7 +200,7 @@ def _lost(lost: int, models: int) -> tuple[str, ...]:
 
 def _places_grid(table: ErrorTable, answer: Answer) -> Grid:
     """Errors by heads, a column per kv_heads and head_dim; from the head count that is needed there they are solved."""
-    parts = {at: worst_length(part) for at, part in parts_by_place(table).items()}
+    parts = {at: worst_length(part) for at, part in parts_of(table).items()}
     needs = {(each.kv_heads, each.head_dim): each.needed for each in answer.map}
 
     def entry(at: tuple[Any, Any], heads: int) -> Entry:

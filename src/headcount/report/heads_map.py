@@ -7,7 +7,7 @@ import numpy as np
 
 from ..answer import Answer, ErrorTable
 from ..answer.answer_base import HeadsAt
-from ..answer.heads_map import FAR_ABOVE, OWN, need_words, parts_by_place
+from ..answer.heads_map import FAR_ABOVE, OWN, need_words, parts_of
 from .chart import Chart, HeatMap, Series
 from .charts import ACROSS, judged_by
 from .document import Grid
@@ -60,7 +60,7 @@ def heads_needed_grid(answer: Answer) -> Grid:
 def places_chart(table: ErrorTable) -> Chart:
     """The best error against heads, at the worst length, a line per place."""
     series, heads = [], set()
-    for place, (at, part) in enumerate(parts_by_place(table).items()):
+    for place, (at, part) in enumerate(parts_of(table).items()):
         part = worst_length(part)
         heads |= set(part.values("heads"))
         series.append(Series(place_name(*at), part.values("heads"), tuple(part.errors), place=place))
