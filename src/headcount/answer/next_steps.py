@@ -96,8 +96,10 @@ class Situation:
     def step(self, why: str, **options: Any) -> NextStep:
         """Return a step that changes one option; in words alone where the run may not take it."""
         ((name, value),) = options.items()
-        of_file = self.of_arrays and ":" not in measured_task(self.command)
-        if not (of_file or name not in OF_DATA if self.command else name in ALWAYS_TAKEN):
+        taken = name in ALWAYS_TAKEN
+        if self.command:
+            taken = name not in OF_DATA or (self.of_arrays and ":" not in measured_task(self.command))
+        if not taken:
             return NextStep(f"{why} ({as_arguments(options)})")
         if self.command and self.folder and name not in CONTINUING:  # another question, in a folder of its own
             options["out"] = f"{self.folder.rstrip('/')}-{name.replace('_', '-')}-{as_option(value)}"
