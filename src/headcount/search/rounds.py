@@ -53,12 +53,12 @@ class Round:
 
 def rounds(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
     """Yield what to train next. When the iteration continues, `results` must hold what the last round asked for."""
-    search = _Search(question, effort, results)
+    search = _SearchRounds(question, effort, results)
     return search.from_above() if question.removes_heads else search.more_seeds()
 
 
 @dataclass(frozen=True)
-class _Search:
+class _SearchRounds:
     """Rounds of one question; `top` is the head count that a descent begins from, `draw` the number of a data draw."""
 
     question: Question
