@@ -10,6 +10,7 @@ either passes its bound.
 """
 
 import argparse
+import mmap
 import sys
 import tempfile
 import time
@@ -67,6 +68,11 @@ def measure(number: int) -> int:
         return len(asked.records)
 
 
+def resident_mb() -> float:
+    """Return how much memory this process has in use, in MiB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE / 2**20
+
+
 def soak(tasks: int, every: int) -> list[str]:
     """Measure many tasks, and say what grew too far."""
     jax.config.update("jax_disable_most_optimizations", True)
@@ -79,7 +85,7 @@ def soak(tasks: int, every: int) -> list[str]:
         is_measured = tasks >= SHORT and number % MEASURED_EVERY == MEASURED_EVERY - 1
         if not (measure if is_measured else train)(number):
             return [f"task {number} was not trained"]
-        done, maps, megabytes = number + 1, _compile.memory_maps(), _compile.resident_mb()
+        done, maps, megabytes = number + 1, _compile.memory_maps(), resident_mb()
         first = megabytes if done <= FIRST else first
         worst_mb, worst_maps = max(worst_mb, megabytes), max(worst_maps, maps)
         if done % every == 0 or done in (1, tasks):

@@ -8,7 +8,6 @@ allows (65,530 by default on Linux) ends.
 import ctypes
 import functools
 import gc
-import mmap
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -24,22 +23,17 @@ T = TypeVar("T")
 MAX_PROGRAMS = 64
 MAX_MAPS = 12_288
 """Programs are let go where a process has more memory maps: about twenty programs, a fifth of what systems allow."""
-UNUSED_MB = 128
-"""Of resident memory, after which a process returns what it has freed: compiling frees much, and glibc keeps it."""
 
 _kept: list["KeptPrograms[Any]"] = []
 _lock = threading.RLock()  # one for all: each lets go of the others' programs too
 _left = 0
 """Memory maps that were left when everything had been let go."""
-_returned_at = 0.0
-"""Resident memory when what was free had been returned, in MiB."""
 
 
 class KeptPrograms(Generic[T]):
-    """A function that makes programs, and keeps those that were used last.
+    """A function that makes programs, and keeps those that were used last: same arguments, same compiled program.
 
-    Asked again with the same arguments, it gives the same program, already compiled. Before it makes a new one it lets
-    go of the older half where this process has too many memory maps. Several threads may ask.
+    Before it makes a new one it drops the older half where this process has too many memory maps. Thread-safe.
     """
 
     def __init__(self, make: Callable[..., T]):
@@ -86,7 +80,7 @@ def let_go_of_programs() -> None:
             jax.clear_caches()
             _let_go(share=1.0)
             _left = memory_maps()
-    elif resident_mb() > _returned_at + UNUSED_MB:
+    else:
         _return_free_memory()
 
 
@@ -96,15 +90,6 @@ def memory_maps() -> int:
         return Path("/proc/self/maps").read_bytes().count(b"\n")
     except OSError:
         return 0
-
-
-def resident_mb() -> float:
-    """Return how much memory this process has in use, in MiB; 0 where the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return 0.0
-    return pages * mmap.PAGESIZE / 2**20
 
 
 def _is_full() -> bool:
@@ -120,11 +105,10 @@ def _let_go(share: float) -> None:
 
 
 def _return_free_memory() -> None:
-    global _returned_at
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has, and needs, it
+    """Return freed memory to the system: compiling frees much, and glibc, which alone has this function, keeps it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
-    _returned_at = resident_mb()
 
 
 def deterministic_jit(

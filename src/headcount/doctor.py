@@ -5,7 +5,6 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,59 +37,59 @@ def examine() -> list[Finding]:
         "disk": _disk,
         "training": _training,
     }
-    return [_guarded(name, check) for name, check in checks.items()]
+    findings = []
+    for name, check in checks.items():
+        try:
+            fine, found = check()
+        except HeadcountError as error:
+            fine, found = False, str(error)
+        except Exception as error:
+            fine, found = False, f"{type(error).__name__}: {error}"
+        findings.append(Finding(name, fine, found))
+    return findings
 
 
-def _guarded(name: str, check: Callable[[], Finding]) -> Finding:
-    try:
-        return check()
-    except HeadcountError as error:
-        return Finding(name, False, str(error))
-    except Exception as error:
-        return Finding(name, False, f"{type(error).__name__}: {error}")
-
-
-def _versions() -> Finding:
+def _versions() -> tuple[bool, str]:
     listed = ", ".join(f"{name} {number}" for name, number in versions().items())
-    return Finding("versions", True, f"{listed}, {platform.system()} {platform.machine()}")
+    return True, f"{listed}, {platform.system()} {platform.machine()}"
 
 
-def _device() -> Finding:
+def _device() -> tuple[bool, str]:
     machine = hardware(backend="reference")
-    return Finding("device", True, f"{machine.description}, {machine.memory / 2**30:.1f} GiB for training")
+    return True, f"{machine.description}, {machine.memory / 2**30:.1f} GiB for training"
 
 
-def _backend() -> Finding:
+def _backend() -> tuple[bool, str]:
     """Check which back end computes. Without kernels all is fine, and slower; kernels that cannot be used are not."""
     if chosen() == "fused":
         require_working()
-        return Finding("back end", True, described("fused"))
+        return True, described("fused")
     available = kernels_here()
     if available.library is not None:
-        return Finding("back end", True, f"reference, as {VARIABLE} says; {described('fused')} is installed")
+        return True, f"reference, as {VARIABLE} says; {described('fused')} is installed"
     lost = "reference: class-token models train several times slower than with the fused kernels"
-    return Finding("back end", not available.installed, f"{lost}; {available.problem}")
+    return not available.installed, f"{lost}; {available.problem}"
 
 
-def _cluster() -> Finding:
+def _cluster() -> tuple[bool, str]:
     """Whether `--on ray` can work. Without Ray all is fine: nothing else needs it."""
     try:
-        return Finding("cluster", True, f"ray {version('ray')}: --on ray trains on a cluster")
+        return True, f"ray {version('ray')}: --on ray trains on a cluster"
     except PackageNotFoundError:
-        return Finding("cluster", True, "no Ray, which only --on ray needs: pip install 'headcount[ray]'")
+        return True, "no Ray, which only --on ray needs: pip install 'headcount[ray]'"
 
 
-def _disk() -> Finding:
+def _disk() -> tuple[bool, str]:
     free = shutil.disk_usage(Path.cwd()).free
-    return Finding("disk", free > 100 << 20, f"{free / 2**30:.1f} GiB free in this folder")
+    return free > 100 << 20, f"{free / 2**30:.1f} GiB free in this folder"
 
 
-def _training() -> Finding:
+def _training() -> tuple[bool, str]:
     """Train a tiny sweep with the real engine and store, in a temporary folder."""
     try:
         chosen()
     except InputError:
-        return Finding("training", False, "not tried: no back end to train with")
+        return False, "not tried: no back end to train with"
     began = time.monotonic()
     task = max_plus_min(length=8)
     tried = sweep(
@@ -103,4 +102,4 @@ def _training() -> Finding:
         run_sweep(tried, store)
         errors = [record.metrics.get("nmse", math.inf) for record in store.records()]
     fine = len(errors) == 2 and max(errors) < 1
-    return Finding("training", fine, f"two small models in {time.monotonic() - began:.1f} s, error {max(errors):.2f}")
+    return fine, f"two small models in {time.monotonic() - began:.1f} s, error {max(errors):.2f}"

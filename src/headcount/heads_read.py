@@ -4,9 +4,10 @@ The error without a head is that of the trained model with the head's output set
 this model relies on, not what a model trained without the head would reach: that is what the sweep measures.
 """
 
+import functools
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -19,6 +20,7 @@ from .answer import Answer
 from .engine.data import PROBE_EXAMPLES, prepare, target_units
 from .errors import InputError, require
 from .models import AbstractModel, AbstractSpec, from_arrays, spec_from_dict
+from .registry import plugins
 from .store import Experiment, Outcome, Record, Store, TrainSpec
 from .tasks import AbstractTask
 from .tasks.objective import AbstractLabelObjective
@@ -36,7 +38,7 @@ JUDGED = 2000
 DIGITS = 3
 
 
-def attach_heads_read(
+def attach_model_facts(
     store: Store,
     experiment: Experiment,
     records: Iterable[Record],
@@ -44,22 +46,25 @@ def attach_heads_read(
     task: AbstractTask,
     stop: threading.Event | None = None,
 ) -> None:
-    """Store what the heads of the best model read with an experiment, or why that cannot be said: `skipped`.
+    """Store what the best model shows: what its heads read, and what satellites find out; or why not, as `skipped`.
 
     What is kept of the same model is not computed again. The answer is there already, so neither a `stop` nor weights
     that are missing, a task that cannot be drawn or too little memory raise anything.
     """
     record = best_shown(experiment, records, answer)
-    stored = store.get(experiment.name, ATTACHMENT, {})
-    if record is not None and stored.get("key") == record.cell.key and "skipped" not in stored:
-        return
-    try:
-        require(record is not None, f"no model of at most {MAX_LENGTH} tokens has finished.")
-        assert record is not None
-        content = heads_read(store, experiment, record, task, stop)
-    except Exception as error:  # the answer, which is stored by now, must not be lost with this
-        content = {"skipped": f"{type(error).__name__}: {error}"}
-    store.put(experiment.name, ATTACHMENT, content)
+    looks = {name: look for each in plugins() for name, look in each.model_facts(task).items()}
+    for name, look in {ATTACHMENT: functools.partial(heads_read, stop=stop), **looks}.items():
+        stored = store.get(experiment.name, name, {})
+        if record is not None and stored.get("key") == record.cell.key and "skipped" not in stored:
+            continue
+        try:
+            require(record is not None, f"no model of at most {MAX_LENGTH} tokens has finished.")
+            require(stop is None or not stop.is_set(), "it was interrupted.")
+            assert record is not None
+            content = look(store, experiment, record, task)
+        except Exception as error:  # the answer, which is stored by now, must not be lost with this
+            content = {"skipped": f"{type(error).__name__}: {error}"}
+        store.put(experiment.name, name, content)
 
 
 def heads_read(
@@ -67,12 +72,7 @@ def heads_read(
 ) -> dict[str, Any]:
     """Return what each head of a trained model reads, as JSON.
 
-    Args:
-        store: Holds the weights.
-        experiment: Whose cell the model is.
-        record: The model.
-        task: What was learned.
-        stop: Ends it between two heads.
+    A `stop` ends it between two heads.
 
     Returns:
         The cell's `key`; `model` in words, its `length` and validation `error` at the end of training; `reader`, the
@@ -88,7 +88,7 @@ def heads_read(
     stored = from_arrays(spec, store.weights(record.cell.key))
     model = jax.device_put(stored)
     task = task.at(record.cell.length)
-    tokens, targets, scale = _validation(task, spec, record.cell.train)
+    tokens, targets, scale = _validation_of(task, spec, record.cell.train)
     require(tokens.ndim == 3, "an example of this task is several sequences.")
     layers = [len(layer) for layer in eqx.filter_eval_shape(model.attention_weights, tokens[0])]
     require(sum(layers) <= MAX_HEADS, f"{sum(layers)} heads are more than the {MAX_HEADS} that can be shown.")
@@ -145,15 +145,11 @@ def best_shown(experiment: Experiment, records: Iterable[Record], answer: Answer
     """Return the model that ended best at the answer's size, or of most heads without an answer; None without any.
 
     It is at the longest length that can be shown."""
-    finished = [
-        record
-        for record in experiment.own(records)
-        if record.outcome is Outcome.FINISHED and record.cell.length <= MAX_LENGTH
-    ]
+    finished = [record for record in experiment.own(records) if record.outcome is Outcome.FINISHED]
+    length = max((each.cell.length for each in finished if each.cell.length <= MAX_LENGTH), default=None)
+    finished = [record for record in finished if record.cell.length == length]
     if not finished:
         return None
-    length = max(record.cell.length for record in finished)
-    finished = [record for record in finished if record.cell.length == length]
     wanted = {"heads": answer.heads or max(record.cell.model.get("heads", 1) for record in finished)}
     if answer.at is not None:
         wanted = dict(zip(("heads", "rank"), answer.at, strict=True))
@@ -166,23 +162,16 @@ def _in_words(experiment: Experiment, record: Record) -> str:
     return ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in at.items())
 
 
-class _Validation(NamedTuple):
-    """Validation tokens and targets in the task's units; errors are of targets over `scale`, as while training."""
-
-    tokens: np.ndarray
-    targets: np.ndarray
-    scale: Float[np.ndarray, " outputs"] | None
-
-
-def _validation(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> _Validation:
+def _validation_of(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return validation tokens and targets in the task's units, and the scale by which errors are divided, or None."""
     if task.tokenise is not None:
         shown = prepare(task, spec, train).data.validation
         tokens = jax.vmap(shown.tokens_at)(jnp.arange(min(JUDGED, len(shown.targets))))
-        return _Validation(np.asarray(tokens), np.asarray(shown.targets)[:JUDGED], None)
+        return np.asarray(tokens), np.asarray(shown.targets)[:JUDGED], None
     split = task.examples(train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed)
     content, targets = (np.asarray(part)[:JUDGED] for part in split.validation)
     has_units = spec.standardises and not isinstance(task.objective, AbstractLabelObjective)
-    return _Validation(content, targets, target_units(task, np.asarray(split.train.targets))[1] if has_units else None)
+    return content, targets, target_units(task, np.asarray(split.train.targets))[1] if has_units else None
 
 
 @eqx.filter_jit
@@ -209,9 +198,8 @@ def _short(value: float) -> float:
 
 def _token(values: np.ndarray) -> Any:
     """Return the numbers of a token, the first few of many; an id as it is."""
-    values = np.asarray(values)
     if np.issubdtype(values.dtype, np.integer):
-        return [int(value) for value in values]
+        return values.tolist()
     shown = [_short(float(value)) for value in values[:8]]
     return shown if len(values) <= 8 else [*shown, ".."]
 

@@ -1,19 +1,17 @@
 """What was measured: an experiment with its records, and everything one asks of it."""
 
-import contextlib
 import functools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .answer import Answer, ErrorTable, answer, error_table
 from .answer.coverage import Coverage, coverage_of
-from .answer.early import early_record
-from .answer.support import ATTACHMENT
+from .answer.estimates import SUPPORT, early_record
 from .errors import InputError, StoreError, did_you_mean, require
 from .registry import has_cells
-from .store import Experiment, Outcome, Record, Store, Value
+from .store import Experiment, Outcome, Progress, Record, Store, Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,13 +33,14 @@ class Measurement:
         experiment: The question, its axes and the coordinates of its cells.
         records: The results of those of its cells that were trained.
         folder: The results folder.
+        coverage: How much of what was asked is trained: `complete`, `missing` (models), and the `command` that
+            continues.
         run: How the run went that made it; None where it was loaded.
         ended: Why training ended: "settled" (nothing is missing at the answer), "rounds" (something is, after the
             last round) or "budget" (the minutes were over); empty where every combination was trained, or where it was
             loaded.
-        stored: How much of the experiment the folder held when it was loaded; None where it was measured.
         command: What was typed, where it was measured from the command line.
-        facts: What is stored with the models; None: it is read from the folder when it is needed.
+        facts: What is stored with the models, by name.
 
     Example:
         >>> import tempfile, numpy as np, headcount as hc
@@ -58,18 +57,27 @@ class Measurement:
     experiment: Experiment
     records: tuple[Record, ...]
     folder: Path
+    coverage: Coverage
     run: "RunSummary | None" = None
     ended: str = ""
-    stored: Coverage | None = None
     command: str = ""
-    facts: dict[str, Any] | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of_run(cls, run: "RunSummary", store: Store, **fields: Any) -> "Measurement":
         """Return the whole experiment of a run, read from the open store; `fields` are further ones of it."""
         (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
-        records = tuple(experiment.own(store.records()))
-        return cls(experiment=experiment, records=records, folder=store.root, run=run, **fields)
+        (progress,) = (each for each in store.progress() if each.experiment == experiment.name)
+        return cls.stored(experiment, store.records(), progress, store, run=run, **fields)
+
+    @classmethod
+    def stored(
+        cls, experiment: Experiment, records: Iterable[Record], progress: Progress, store: Store, **fields: Any
+    ) -> "Measurement":
+        """Return an experiment of an open store; `records` may hold those of others."""
+        facts, own = store.facts(experiment.name), tuple(experiment.own(records))
+        coverage = coverage_of(progress, facts)
+        return cls(experiment=experiment, records=own, folder=store.root, coverage=coverage, facts=facts, **fields)
 
     @functools.cached_property
     def table(self) -> ErrorTable:
@@ -84,15 +92,6 @@ class Measurement:
         record = early_record(self.records)
         return None if record is None else record.provenance["early"]
 
-    @property
-    def coverage(self) -> Coverage:
-        """How much of what was asked is trained: `complete`, `missing` (models), and the `command` that continues."""
-        if self.stored is not None:
-            return self.stored
-        trained = sum(record.outcome is not Outcome.FAILED for record in self.records)
-        effort = {"ended": self.ended} if self.ended else None
-        return Coverage(trained=trained, asked=len(self.experiment.places), effort=effort, command=self.command)
-
     def answer(self) -> Answer:
         """Return what the task needs, with an interval and the evidence, or that no transition was found."""
         return self._answer
@@ -106,17 +105,8 @@ class Measurement:
         gradient, at the longest length up to 64 (`value`, `exact`), or of data an `estimate` from the gradients of
         the best model; None where neither is there. See docs/support.md.
         """
-        stored = self._facts.get(ATTACHMENT)
+        stored = self.facts.get(SUPPORT)
         return None if stored is None or "skipped" in stored else stored
-
-    @functools.cached_property
-    def _facts(self) -> dict[str, Any]:
-        """What is stored with the models; nothing where the folder cannot be read any more."""
-        if self.facts is not None:
-            return self.facts
-        with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
-            return store.facts(self.experiment.name)
-        return {}
 
     def __str__(self) -> str:
         """Return the answer in a sentence; where it is from a part of the models, that comes first."""
@@ -206,7 +196,7 @@ class Measurement:
         document = experiment_document(
             self.experiment,
             self.records,
-            self._facts,
+            self.facts,
             folder=str(self.folder),
             command=self.command,
             table=self.table,
@@ -236,21 +226,10 @@ def load(folder: Path | str) -> list[Measurement]:
     folder = Path(folder)
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
-        stored = {each.experiment: coverage_of(each, store.facts(each.experiment)) for each in store.progress()}
-    trained = [each for each in experiments if has_cells(each.study)]
-    if experiments and not trained:
-        raise StoreError(
-            f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."
-        )
-    return measurements(folder, trained, records, stored)
-
-
-def measurements(
-    folder: Path, experiments: Iterable[Experiment], records: Iterable[Record], stored: Mapping[str, Coverage]
-) -> list[Measurement]:
-    """Return each experiment with its own records, and how much of it is stored, by its name."""
-    records = list(records)
-    return [
-        Measurement(experiment=each, records=tuple(each.own(records)), folder=folder, stored=stored.get(each.name))
-        for each in experiments
-    ]
+        progress = {each.experiment: each for each in store.progress()}
+        trained = [each for each in experiments if has_cells(each.study)]
+        if experiments and not trained:
+            raise StoreError(
+                f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."
+            )
+        return [Measurement.stored(each, records, progress[each.name], store) for each in trained]

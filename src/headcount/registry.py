@@ -11,22 +11,22 @@ its row in `VERBS` of `cli/verbs.py`, or in `verbs` of a satellite's plugin.
 import functools
 import importlib
 import importlib.metadata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from ._options import Option
 
 if TYPE_CHECKING:
-    import threading
-
-    from .answer import Answer
     from .engine import Executor
     from .report.document import Document
     from .store import Experiment, Record, Store
     from .tasks import AbstractTask
 
+    ModelFact = Callable[[Store, Experiment, Record, AbstractTask], dict[str, Any]]
+
+T = TypeVar("T")
 SATELLITES = ("pretrained", "theory", "cluster", "serve", "papers")
 """In the order in which they are asked; papers comes last because it reads every study that no other knows."""
 ENTRY_POINTS = "headcount.satellites"
@@ -112,10 +112,6 @@ class Plugin:
         """Return the reader of experiments whose `study` is this; None where it is another's."""
         return None
 
-    def file_documents(self, folder: Path) -> "list[Document]":
-        """Return what a report shows of files that the satellite wrote next to the results."""
-        return []
-
     def check_folder(self, folder: Path) -> "Document | None":
         """Check a folder that the satellite wrote, for `verify`; None where it wrote none. Raises InputError."""
         return None
@@ -131,30 +127,23 @@ class Plugin:
     def task_at(
         self, path: Path, options: dict[str, Any], *, cache: Path | None, planned: bool
     ) -> "AbstractTask | None":
-        """The task of the data at a path, with `options` as of `data_options`; None where it is of no kind known here.
+        """Return the task of the data at a path, with `options` as of `data_options`; None for other data.
 
         `planned`: it is to plan with, and what takes long is left out.
         """
         return None
 
     def task_of_spec(self, spec: Mapping[str, Any]) -> "AbstractTask | None":
-        """The task of a study that has this stored spec and needs no data; None where it is another's."""
+        """Return the task of a study that has this stored spec and needs no data; None where it is another's."""
         return None
 
     def task_facts(self, task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterable[TaskFact]:
         """Return what is known of a task before training, unless `stored` has it. Raises nothing."""
         return ()
 
-    def after_training(
-        self,
-        store: "Store",
-        experiment: "Experiment",
-        records: "Sequence[Any]",
-        answer: "Answer",
-        task: "AbstractTask",
-        stop: "threading.Event | None",
-    ) -> None:
-        """Store what can be found out about the trained models. Raises nothing: the answer is there already."""
+    def model_facts(self, task: "AbstractTask") -> Mapping[str, "ModelFact"]:
+        """Return what to find out about the best model that was trained on a task, by the name it is stored under."""
+        return {}
 
 
 @functools.cache
@@ -169,7 +158,7 @@ def reader_of(study: str) -> StudyReader | None:
     """Return the reader of a study's experiments; None for a user's own, and for a study that nobody knows."""
     if not study:
         return None
-    return next((reader for each in plugins() if (reader := each.reader(study)) is not None), None)
+    return first_of(lambda each: each.reader(study))
 
 
 def has_cells(study: str) -> bool:
@@ -178,39 +167,11 @@ def has_cells(study: str) -> bool:
     return reader is None or reader.has_cells
 
 
-def executor_at(on: str, *, workers: int | None, backend: str | None) -> "Executor":
-    """Return what trains at a place that is not this process, which is checked already: some satellite knows it."""
-    found = (each.executor(on, workers=workers, backend=backend) for each in plugins())
-    return next(executor for executor in found if executor is not None)
-
-
-def live_page(folder: Path) -> LivePage:
-    """Return the live page of a run into a folder."""
-    return next(page for each in plugins() if (page := each.live_page(folder)) is not None)
-
-
-def check_of(folder: Path) -> "Document | None":
-    """Return the check of a folder that some satellite wrote; None where none did."""
-    return next((check for each in plugins() if (check := each.check_folder(folder)) is not None), None)
-
-
-def task_at(path: Path, options: dict[str, Any], *, cache: Path | None, planned: bool) -> "AbstractTask | None":
-    """The task of data that some satellite reads; see `Plugin.task_at`."""
-    found = (each.task_at(path, options, cache=cache, planned=planned) for each in plugins())
-    return next((task for task in found if task is not None), None)
-
-
-def studied_task(spec: Mapping[str, Any]) -> "AbstractTask | None":
-    """The task of a satellite's study by its stored spec; see `Plugin.task_of_spec`."""
-    return next((task for each in plugins() if (task := each.task_of_spec(spec)) is not None), None)
+def first_of(ask: Callable[[Plugin], T | None]) -> T | None:
+    """Return the answer of the first satellite that has one: `first_of(lambda each: each.live_page(folder))`."""
+    return next((found for each in plugins() if (found := ask(each)) is not None), None)
 
 
 def task_facts(task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any] | None = None) -> list[TaskFact]:
     """Return what the satellites know of a task before training, less what is stored."""
     return [fact for each in plugins() for fact in each.task_facts(task, lengths, stored or {})]
-
-
-def after_training(store: "Store", experiment: "Experiment", *about: Any) -> None:
-    """Let the satellites store what they find out about trained models; see `Plugin.after_training`."""
-    for each in plugins():
-        each.after_training(store, experiment, *about)

@@ -85,7 +85,9 @@ class Request:
     """Changes to the recipe: fields of the training and of the models."""
 
     @classmethod
-    def of(cls, task: Any, y: Any = None, *, find: Callable[..., AbstractTask] = find_task, **arguments: Any):
+    def from_arguments(
+        cls, task: Any, y: Any = None, *, find: Callable[..., AbstractTask] = find_task, **arguments: Any
+    ):
         """Return the request of these arguments of `measure`; `find` finds a task by its name."""
         of_task = {name: arguments.pop(name) for name in TASK_OPTIONS if name in arguments}
         own = {name: arguments.pop(name) for name in cls.__dataclass_fields__ if name in arguments}
@@ -96,6 +98,8 @@ class Request:
             values = self._groups if name == "kv_heads" else getattr(self, name)
             several = values is None or (isinstance(values, Iterable) and not isinstance(values, str))
             require(several, what=name, given=values, needed=SEVERAL)
+        for groups in [self.kv_heads] if isinstance(self.kv_heads, int) else self.kv_heads or ():
+            require_count("kv_heads", groups)
         for name, value in {"effort": self.effort, "minutes": self.minutes}.items() if self.combines else ():
             hint = f"{self.combines} asks for every combination, which {name} does not change; give one of the two."
             require(value is None, hint, what=f"{name} {self.combines}", given=value)
@@ -164,19 +168,20 @@ class Request:
         )
         if self._groups is None:
             return several(axes=axes)
-        dividing = {count: groups for count, groups in self._divided(axes["heads"]).items() if groups}
+        dividing = {count: [groups for groups in self._groups if count % groups == 0] for count in axes["heads"]}
         needed = f"divisors of the head counts {', '.join(map(str, axes['heads']))}"
-        require(len(dividing) > 0, what="kv_heads", given=list(self._groups), needed=needed)
-        return joined(several(axes=axes | {"heads": [count], "kv_heads": groups}) for count, groups in dividing.items())
+        require(any(dividing.values()), what="kv_heads", given=list(self._groups), needed=needed)
+        parts = ({"heads": [count], "kv_heads": groups} for count, groups in dividing.items() if groups)
+        return joined(several(axes=axes | part) for part in parts)
 
     @property
     def _axes(self) -> dict[str, Sequence[Any]]:
         """Heads, length and seed, and in between those axes of which values are given."""
-        seeds, heads = recipes.SEEDS if self.seeds is None else self.seeds, self._tried_heads
+        seeds = recipes.SEEDS if self.seeds is None else self.seeds
         require_count("seeds", seeds)
         require_within(f"seeds is {shortened(seeds)}", seeds, "HEADCOUNT_MAX_MODELS")
         axes = {
-            "heads": recipes.HEADS if heads is None else heads,
+            "heads": self._tried_heads,
             "rank": self.ranks,
             "kv_heads": self._groups,
             "head_dim": self.head_dims,
@@ -192,15 +197,16 @@ class Request:
         return None if isinstance(self.kv_heads, int) else self.kv_heads
 
     @property
-    def _tried_heads(self) -> Sequence[int] | None:
+    def _tried_heads(self) -> Sequence[int]:
         """The head counts given; where none are, those of the recipe that one number of kv_heads divides.
 
         Its first three multiples where that leaves fewer than two.
         """
-        shared, given = self.kv_heads, self.heads is not None or "heads" in (self.axes or {})
-        if given or not isinstance(shared, int) or self.model is not None:
+        shared = self.kv_heads
+        if self.heads is not None:
             return self.heads
-        require_count("kv_heads", shared)
+        if not isinstance(shared, int) or self.model is not None or "heads" in (self.axes or {}):
+            return recipes.HEADS
         dividing = tuple(count for count in recipes.HEADS if count % shared == 0)
         return dividing if len(dividing) > 1 else (shared, 2 * shared, 3 * shared)
 
@@ -210,22 +216,13 @@ class Request:
             return MAP_QUESTION
         return RANK_QUESTION if self.ranks is not None and len(self.ranks) > 1 else HEADS_QUESTION
 
-    def _divided(self, heads: Iterable[Any]) -> dict[int, list[int]]:
-        """Return the kv_heads that divide each head count."""
-        for groups in self._groups or ():
-            require_count("kv_heads", groups)
-        return {count: [groups for groups in self._groups or () if count % groups == 0] for count in heads}
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What is not tried of what was asked for, in a line; none where all is."""
-        tried = recipes.HEADS if self.heads is None else self.heads
-        without = {
-            groups: [count for count, dividing in self._divided(tried).items() if groups not in dividing]
-            for groups in self._groups or ()
-        }
-        if self._tried_heads is not None and self.heads is None:
-            without = {self.kv_heads: [count for count in recipes.HEADS if count not in self._tried_heads]}
+        tried = self._tried_heads
+        without = {groups: [count for count in tried if count % groups] for groups in self._groups or ()}
+        if isinstance(self.kv_heads, int) and self.heads is None:
+            without = {self.kv_heads: [count for count in recipes.HEADS if count not in tried]}
         words = [f"kv_heads {groups} with {listed(counts)} heads" for groups, counts in without.items() if counts]
         return (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
 

@@ -83,16 +83,13 @@ def verify(
     stop: threading.Event | None = None,
     executor: Executor | None = None,
 ) -> list[Recheck]:
-    """Train the cells of `chosen` again in a temporary folder, and compare.
+    """Train the cells of `chosen` again in a temporary folder, and compare; see `run_sweep` for `events` and the rest.
 
     Args:
         records: All stored records, for the other seeds of a chosen one.
         chosen: Those to be trained again.
         task_of: Gives the task of a stored spec.
         weights_of: Gives the stored weights of a cell by its key: a descended model is trained again from its parent.
-        events: Hears how it goes.
-        stop: Ends the work when it is set.
-        executor: Where cells are trained; threads of this process where None.
     """
     with (
         tempfile.TemporaryDirectory(prefix="headcount-verify-") as folder,
@@ -128,19 +125,14 @@ def _siblings(record: Record, records: Iterable[Record]) -> list[float]:
     ]
 
 
-def _repeatable(stored: Record, again: Record) -> bool:
-    """Whether both were made by the same versions and back end on the same CPU."""
-    then, now = origin(stored), origin(again)
-    return then == now and str(now["device"]).startswith("CPU")
-
-
 def _compare(stored: Record, again: Record, siblings: list[float]) -> Recheck:
     if (stored.outcome, stored.metrics, stored.curve) == (again.outcome, again.metrics, again.curve):
         agreement = Agreement.SAME
     elif stored.outcome is Outcome.FINISHED and again.outcome is Outcome.FINISHED:
         then, now = stored.error, again.error
         near = any(max(now, other) <= CLOSE_FACTOR * min(now, other) for other in (then, statistics.median(siblings)))
-        agreement = Agreement.CLOSE if near and not _repeatable(stored, again) else Agreement.DIFFERENT
+        repeatable = origin(stored) == origin(again) and str(origin(again)["device"]).startswith("CPU")
+        agreement = Agreement.CLOSE if near and not repeatable else Agreement.DIFFERENT
     else:
         agreement = Agreement.DIFFERENT
     return Recheck(stored=stored, again=again, agreement=agreement)

@@ -276,10 +276,3 @@ def test_labels_of_pure_noise_have_no_verdict(classes):
         said = judged(table)
         assert said.limit == "unknown"
         assert "learns" in said.sentence
-
-
-def test_the_verdict_does_not_depend_on_how_many_resamples_are_judged_together(monkeypatch):
-    table = rank_table_of(takes_their_product, noise=0.3)
-    together = judged(table)
-    monkeypatch.setattr("headcount.answer.rank_rule.CHUNK", 1)
-    assert judged(table) == together

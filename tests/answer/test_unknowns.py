@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from headcount.answer import Answer, ErrorTable, Interval, answer
 from headcount.answer.heads_rule import MAX_MISSED, chance_missed
+from headcount.answer.signals import SOLVED
 
 from .tables import sharp, table
 
@@ -28,7 +29,7 @@ def boundary(found: int, tried: int, below: int | None = None) -> np.ndarray:
 
 
 def missed(errors: np.ndarray, attempts=None) -> float:
-    return chance_missed(errors, attempts or tuple(range(errors.shape[-1])), 1)
+    return chance_missed(errors, attempts or tuple(range(errors.shape[-1])), 1, SOLVED)
 
 
 # The chance that a solution was missed.

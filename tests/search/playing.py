@@ -80,6 +80,6 @@ def play(error: Error, looks: int | Callable[[Cell], int], question: Question, e
         for cell in each.cells:
             nmse = error(cell)
             outcome = Outcome.FINISHED if math.isfinite(nmse) else Outcome.DIVERGED
-            results.add([fabricated.record(cell, outcome, nmse=nmse, baseline=1.0)])
+            results.add_records([fabricated.record(cell, outcome, nmse=nmse, baseline=1.0)])
         assert len(asked) < 60, "it does not end"
     return Played(question, asked, results)

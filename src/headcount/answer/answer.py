@@ -45,9 +45,7 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
         found = answer_by_rank(table.ordered(*ASKED), resamples=resamples, seed=seed)
     else:
         found = answer_by_heads(table.reduced("rank"), resamples=resamples, seed=seed)
-    if lengthless:
-        found = replace(found, by_length={})
-    return replace(found, notes=(*notes, *found.notes))
+    return replace(found, notes=(*notes, *found.notes), by_length={} if lengthless else found.by_length)
 
 
 def asked_table(table: ErrorTable) -> tuple[ErrorTable, tuple[str, ...]]:

@@ -58,10 +58,6 @@ class ClaimResult:
         refused = f"; {STRICTER}" if published.verdict is Verdict.DIFFERS else ""
         return replace(self, reference=replace(published, evidence=published.evidence + refused))
 
-    def with_control(self, control: "ClaimResult") -> "ClaimResult":
-        """Attach the result of the control. Where it passes too, the check cannot tell right from wrong."""
-        return replace(self, verdict=Verdict.UNDECIDED if control.verdict.passed else self.verdict, reference=control)
-
     def as_dict(self) -> dict[str, Any]:
         """Return a line of a study as JSON, with what the published numbers gave."""
         seen = self.reference
@@ -88,18 +84,10 @@ class Claim:
     def judge(self) -> ClaimResult:
         """Run the check, and its control where the check was passed."""
         evidence, verdict = self.check()
-        result = ClaimResult(self.statement, verdict, evidence)
         if self.control is None or not verdict.passed:
-            return result
-        return result.with_control(self.control.judge())
-
-
-def as_claim(
-    statement: str, *, source: str = "", program: str = "", repair: str = "", control: Claim | None = None
-) -> Callable[[Callable[[], Finding]], Claim]:
-    """Decorate a check to make it a `Claim`."""
-    about = {"source": source, "program": program, "repair": repair}
-    return lambda check: Claim(statement=statement, check=check, control=control, **about)
+            return ClaimResult(self.statement, verdict, evidence)
+        control = self.control.judge()  # where it passes too, the check cannot tell right from wrong
+        return ClaimResult(self.statement, Verdict.UNDECIDED if control.verdict.passed else verdict, evidence, control)
 
 
 def judged(

@@ -12,14 +12,10 @@ UNDER_WAY = ("", "budget")
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """How much of an experiment is trained.
+    """How much of an experiment is trained: `trained` models have finished or diverged, of those `asked` for so far.
 
-    Args:
-        trained: Models that need no more work: finished or diverged.
-        asked: Models asked for so far.
-        command: What was typed last; empty for a run from Python.
-        effort: The attachment "effort": `level` and `ended`; empty where every combination is trained.
-        running: Whether a run is training the others now.
+    `command` is what was typed last, empty for a run from Python. `effort` is the stored fact of this name; it is empty
+    where every combination is trained. `running`: a run is training the others now.
 
     Example:
         >>> part = Coverage(trained=6, asked=24, command="headcount measure TASK --seeds 4")
@@ -77,15 +73,9 @@ class Coverage:
         return {"complete": self.complete, "missing": self.missing, "command": self.command}
 
 
-def coverage_of(progress: Progress, attachments: Mapping[str, Any] | None = None, *, running: bool = False) -> Coverage:
-    """Return how much of an experiment a results folder holds.
-
-    Args:
-        progress: How far the experiment is, from `Store.progress`.
-        attachments: What is stored with its cells.
-        running: Whether a run is training the others now.
-    """
-    effort = (attachments or {}).get("effort")
+def coverage_of(progress: Progress, facts: Mapping[str, Any], *, running: bool = False) -> Coverage:
+    """Return how much of an experiment is trained; `facts` are those stored with it."""
+    effort = facts.get("effort")
     commands = [command for command, _ in progress.runs if command]
     return Coverage(
         trained=progress.done,

@@ -61,27 +61,17 @@ def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answe
     """
     parts = parts_of(table)
     answers = {place: answer_part(part) for place, part in parts.items()}
-    places = tuple(
-        HeadsAt(
-            kv_heads=kv_heads,
-            head_dim=head_dim,
-            kind=found.kind,
-            needs=found.needs.get("heads") if found.kind == "needs" else None,
-            error=found.error,
-            tried=parts[kv_heads, head_dim].values("heads"),
-            sentence=found.sentence,
-        )
-        for (kv_heads, head_dim), found in answers.items()
-    )
-    places = _compared(places, answers, parts)
+    needing = [found for found in answers.values() if found.kind == "needs" and found.error]
+    lowest = min(needing, key=lambda each: each.error or 0.0, default=None)
+    places = tuple(_place(at, found, parts[at], lowest) for at, found in answers.items())
     notes = _notes(places, answers)
-    needing = [each for each in places if each.needed is not None]
-    if not needing:
+    enough = [each for each in places if each.needed is not None]
+    if not enough:
         reasons = {each.reason for each in answers.values()}
         several = "at no kv_heads and head_dim tried do the head counts show a drop that lasts"
         reason = reasons.pop() if len(reasons) == 1 else several
         return Answer(sentence=f"no transition found: {reason}", reason=reason, map=places, notes=notes)
-    fewest = min(needing, key=lambda each: each.needed or 0)
+    fewest = min(enough, key=lambda each: each.needed or 0)
     best = answers[fewest.kv_heads, fewest.head_dim]
     assert fewest.needs is not None
     return Answer(
@@ -98,29 +88,27 @@ def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answe
     )
 
 
-def _compared(
-    places: tuple[HeadsAt, ...], answers: dict[tuple[Any, Any], Answer], parts: dict[tuple[Any, Any], ErrorTable]
-) -> tuple[HeadsAt, ...]:
-    """Add to the places how many times the error of the best each has, and whether it is far behind that one.
+def _place(at: tuple[Any, Any], found: Answer, part: ErrorTable, best: Answer | None) -> HeadsAt:
+    """Return what a place needs, and how many times the error of the best place it has.
 
-    It is where its error is `FAR_BEHIND` times the best one's, is above `FAR_ABOVE`, and dropped by less.
+    It is far where that is at least `FAR_BEHIND`, and the error is above `FAR_ABOVE` and dropped by less.
     """
-    needing = [each for each in places if each.needs is not None and each.error]
-    if not needing:
-        return places
-
-    def fold(place: HeadsAt) -> float:
-        return answers[place.kv_heads, place.head_dim].fold or 1.0
-
-    best = min(needing, key=lambda each: each.error or 0.0)
-    compared = []
-    for each in places:
-        if each.needs is not None and each.error and best.error:
-            behind = each.error / best.error
-            above = each.error > FAR_ABOVE * float(np.nanmax(parts[each.kv_heads, each.head_dim].baseline))
-            each = replace(each, behind=behind, far=behind >= FAR_BEHIND and above and fold(each) < fold(best))
-        compared.append(each)
-    return tuple(compared)
+    behind, far = 1.0, False
+    if found.kind == "needs" and found.error and best is not None and best.error:
+        behind = found.error / best.error
+        above = found.error > FAR_ABOVE * float(np.nanmax(part.baseline))
+        far = behind >= FAR_BEHIND and above and (found.fold or 1.0) < (best.fold or 1.0)
+    return HeadsAt(
+        kv_heads=at[0],
+        head_dim=at[1],
+        kind=found.kind,
+        needs=found.needs.get("heads") if found.kind == "needs" else None,
+        error=found.error,
+        tried=part.values("heads"),
+        sentence=found.sentence,
+        behind=behind,
+        far=far,
+    )
 
 
 def _notes(places: tuple[HeadsAt, ...], answers: dict[tuple[Any, Any], Answer]) -> tuple[str, ...]:
@@ -144,7 +132,10 @@ def _sentence(places: tuple[HeadsAt, ...]) -> str:
     if len(by_count) == 1 and not far:
         (count,) = by_count
         assert count is not None
-        return f"needs {count_of_heads(count)} {_interval(places)} at every {_axes(places)} tried"
+        needs = [each.needs for each in places if each.needs is not None]
+        interval = f"[{min(need.low for need in needs)}, {max(need.high for need in needs)}]"
+        axes = " and ".join(axis for axis in MAP_AXES if any(getattr(each, axis) is not None for each in places))
+        return f"needs {count_of_heads(count)} {interval} at every {axes} tried"
     counts = sorted(count for count in by_count if count is not None)
     words = [f"{count_of_heads(count)} with {_where(by_count[count])}" for count in counts]
     if None in by_count:
@@ -153,15 +144,6 @@ def _sentence(places: tuple[HeadsAt, ...]) -> str:
         ends = dict.fromkeys(factor_words(pick(each.behind for each in far)) for pick in (min, max))
         words.append(f"with {_where(far)} the error stays {' to '.join(ends)} times the best at every head count")
     return f"needs {'; '.join(words)}"
-
-
-def _interval(places: tuple[HeadsAt, ...]) -> str:
-    needs = [each.needs for each in places if each.needs is not None]
-    return f"[{min(need.low for need in needs)}, {max(need.high for need in needs)}]"
-
-
-def _axes(places: tuple[HeadsAt, ...]) -> str:
-    return " and ".join(axis for axis in MAP_AXES if any(getattr(each, axis) is not None for each in places))
 
 
 def _where(places: list[HeadsAt]) -> str:

@@ -15,7 +15,6 @@ from .signals import (
     NOTHING_LEARNED,
     ON_A_FLOOR,
     SMALL,
-    SOLVED,
     DropTransition,
     drop_indices,
     drop_transition,
@@ -134,7 +133,8 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
         drop = DropTransition(None, GROWS_WITH_LENGTH)
     enough_seeds = np.isfinite(table.errors).sum(axis=2).min() >= MIN_SLOPE_SEEDS
     slope = slope_transition(rising) if enough_seeds else None
-    kind, floor = _kind(drop, best), _floor(judged)
+    kind = _kind(drop, best)
+    floor = float(judged.errors.min(axis=0).max()) if has_floor(judged.relative) else None
     estimates = (None if kind == "floor" else drop.index, slope, reversal_transition(reversals))
     agreeing = indices[indices != NONE]
     unstable = drop.index is not None and len(agreeing) < len(indices) / 2
@@ -189,13 +189,6 @@ def _kind(drop: DropTransition, best: Float[np.ndarray, "heads lengths"]) -> Kin
     return "floor" if first or (drop.fold is not None and drop.fold < MIN_FOLD) else "needs"
 
 
-def _floor(judged: ErrorTable) -> float | None:
-    """Return the error that stays at every head count, at the worst length; None where it is not worth naming."""
-    if not has_floor(judged.relative):
-        return None
-    return float(judged.errors.min(axis=0).max())
-
-
 def _floor_sentence(judged: ErrorTable, at: int) -> str:
     most = judged.values("heads")[-1]
     floor = error_words(judged.metric, judged.errors.min(axis=0))
@@ -218,7 +211,7 @@ def chance_missed(
     errors: Float[np.ndarray, "heads lengths attempts"],
     attempts: tuple[int | str, ...],
     index: int,
-    smallest: Float[np.ndarray, "..."] | float = SOLVED,
+    smallest: Float[np.ndarray, "..."] | float,
 ) -> float:
     """Return the chance that the next smaller head count is enough too and every start there missed it.
 

@@ -15,7 +15,7 @@ from ..store import Experiment, Outcome, Record, TrainSpec
 from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
-from .commands import as_arguments, as_option, changed, task_of, value_of
+from .commands import as_arguments, as_option, changed_command, measured_task, option_value
 from .heads_map import has_heads_map
 from .heads_rule import DIVERGED, ONE_SEED, judged_errors
 from .prose import differ_by_chance
@@ -53,7 +53,7 @@ OF_DATA = ("answered_at", "validation_fraction")
 """Options of a file of data; a task that was made in Python has them already."""
 CONTINUING = ("heads", "seeds", "effort")
 """Options that continue the same experiment."""
-ALWAYS_TAKEN = ("heads", "seeds", "effort", "learning_rates")
+ALWAYS_TAKEN = (*CONTINUING, "learning_rates")
 """Arguments that `hc.measure` takes with any task, model and training."""
 OF_THE_TASK = ("--targets", "--sequence", "--embeddings")
 """Options of `headcount measure` that `headcount verify` needs to read a user's data again."""
@@ -79,16 +79,8 @@ class NextStep:
 class Situation:
     """All that advice depends on.
 
-    Args:
-        experiment: What was asked.
-        records: Its results.
-        table: Their errors.
-        answer: The answer.
-        baselines: What models without attention reach.
-        examples: Validation examples; None where that is not known.
-        effort: The attachment "effort": `level` and `ended`; empty where every combination was trained.
-        folder: The results folder; empty where it is not known.
-        command: What was typed; empty for a run from Python.
+    `examples` is the number of validation examples, None where that is not known. `effort` is the stored fact of this
+    name; it is empty where every combination was trained. `command` is what was typed, empty for a run from Python.
     """
 
     experiment: Experiment
@@ -102,33 +94,35 @@ class Situation:
     command: str = ""
 
     def step(self, why: str, **options: Any) -> NextStep:
-        """Return a step that changes some options; in words alone where the run may not take them."""
+        """Return a step that changes one option; in words alone where the run may not take it."""
+        ((name, value),) = options.items()
+        taken = name in ALWAYS_TAKEN
         if self.command:
-            of_file = self.of_arrays and ":" not in task_of(self.command)
-            taken = of_file or not any(name in OF_DATA for name in options)
-        else:
-            taken = all(name in ALWAYS_TAKEN for name in options)
+            taken = name not in OF_DATA or (self.of_arrays and ":" not in measured_task(self.command))
         if not taken:
             return NextStep(f"{why} ({as_arguments(options)})")
-        return NextStep(why, changed(self.command, options | self._folder_of_its_own(options)))
-
-    def _folder_of_its_own(self, options: dict[str, Any]) -> dict[str, str]:
-        """Name another folder where other models, data or training make it another question."""
-        told_apart = [name for name in options if name not in CONTINUING]
-        if not (self.command and self.folder and told_apart):
-            return {}
-        name = told_apart[0]
-        return {"out": f"{self.folder.rstrip('/')}-{name.replace('_', '-')}-{as_option(options[name])}"}
+        if self.command and self.folder and name not in CONTINUING:  # another question, in a folder of its own
+            options["out"] = f"{self.folder.rstrip('/')}-{name.replace('_', '-')}-{as_option(value)}"
+        return NextStep(why, changed_command(self.command, options))
 
     def setting(self, part: str, name: str, otherwise: Any = None) -> Any:
         """Return a setting of the task, the model or the training that all cells share."""
         return self.experiment.settings.get(part, {}).get(name, otherwise)
 
+    def usual(self, name: str) -> Any:
+        """Return a setting of the training that all share, or the largest of models that started at random weights."""
+        tried = [getattr(record.cell.train, name) for record in self.records if not record.cell.parent]
+        return self.setting("train", name) or max(tried, default=getattr(TrainSpec(), name))
+
+    @property
+    def of_map(self) -> bool:
+        """Whether head counts were tried at several ranks, kv_heads or head_dims."""
+        return has_map(self.table) or has_heads_map(self.table)
+
     @property
     def judged(self) -> ErrorTable | None:
         """The errors that decide; None of a map, and where nothing finished."""
-        of_map = has_map(self.table) or has_heads_map(self.table)
-        return None if of_map else judged_errors(asked_table(self.table)[0])
+        return None if self.of_map else judged_errors(asked_table(self.table)[0])
 
     @property
     def of_arrays(self) -> bool:
@@ -141,17 +135,12 @@ class Situation:
         return any(self.setting("task", name) is not None for name in STORED)
 
     @functools.cached_property
-    def decisive(self) -> Record | None:
-        """The record that the answer rests on most: the smallest error at the answer, or of all."""
+    def unsolved(self) -> Record | None:
+        """The best record at the answer, or of all without one; None where its error is too small to be lowered."""
         measured = [record for record in self.records if record.finished and not math.isnan(record.error)]
         at = [record for record in measured if record.cell.model.get("heads") == self.answer.heads]
-        return min(at or measured, key=lambda record: record.error, default=None)
-
-    @property
-    def unsolved(self) -> bool:
-        """Whether the error that the answer rests on is worth lowering."""
-        record = self.decisive
-        return record is not None and record.error > SMALL * record.metrics.get("baseline", 1.0)
+        best = min(at or measured, key=lambda record: record.error, default=None)
+        return None if best is None or best.error <= SMALL * best.metrics.get("baseline", 1.0) else best
 
     @property
     def missing(self) -> int:
@@ -160,9 +149,9 @@ class Situation:
 
     @property
     def overfitted(self) -> float | None:
-        """The training error of the decisive record, where it is far below the validation error."""
-        record = self.decisive
-        if record is None or not self.unsolved or self.setting("train", "train_examples") == 0:
+        """The training error of the unsolved record, where it is far below the validation error."""
+        record = self.unsolved
+        if record is None or self.setting("train", "train_examples") == 0:
             return None
         name = self.table.metric.name
         training = record.metrics.get(f"fitted_{name}", record.metrics.get(f"train_{name}"))
@@ -170,11 +159,8 @@ class Situation:
 
     @property
     def converged(self) -> bool:
-        """Whether the decisive record's error no longer falls at the end of training, or is small."""
-        record = self.decisive
-        if record is None or not self.unsolved:
-            return True
-        errors = [error for _, error in record.curve]
+        """Whether the unsolved record's error no longer falls at the end of training, or there is no such record."""
+        errors = [] if self.unsolved is None else [error for _, error in self.unsolved.curve]
         return len(errors) <= LAST_POINTS or errors[-1] >= FALLING * errors[-LAST_POINTS]
 
 
@@ -202,7 +188,7 @@ def _stopped(of: Situation) -> Iterator[NextStep]:
     diverged = sum(record.outcome is Outcome.DIVERGED for record in of.records)
     if diverged:
         why = f"Of {len(of.records)} models {diverged} {DIVERGED}"
-        yield of.step(why, learning_rates=[min(SLOWER * _usual(of, "learning_rate"), TrainSpec().learning_rate)])
+        yield of.step(why, learning_rates=[min(SLOWER * of.usual("learning_rate"), TrainSpec().learning_rate)])
 
 
 def _too_little_tried(of: Situation) -> Iterator[NextStep]:
@@ -217,18 +203,18 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
         return
     rivals = [each for each in of.baselines if each.name != CONSTANT]
     constant = next((each.error for each in of.baselines if each.name == CONSTANT), 1.0)
-    best, longer = min(rivals, key=lambda each: each.error, default=None), {"steps": 2 * _usual(of, "steps")}
+    best, longer = min(rivals, key=lambda each: each.error, default=None), 2 * of.usual("steps")
     if best is not None and best.error < NOTHING_LEARNED * constant:
         reached = f"{best.label} has {error_words(of.table.metric, [best.error])}"
         why = f"Nothing was learned, but y depends on x: {reached}; another learning rate may help"
-        yield of.step(why, learning_rates=[SLOWER * _usual(of, "learning_rate")])
-        yield of.step("Or train for longer", **longer)
+        yield of.step(why, learning_rates=[SLOWER * of.usual("learning_rate")])
+        yield of.step("Or train for longer", steps=longer)
         return
     # From a part of the training examples it does not follow.
     *others, last = [each.label for each in rivals if not each.note] or [""]
     also = f", nor by {', '.join(others)}{' or ' if others else ''}{last}" if last else ""
     why = f"Nothing was learned{also}: is row i of y the target of row i of x? Or training is too short"
-    yield of.step(why, **longer)
+    yield of.step(why, steps=longer)
 
 
 def _more_heads(of: Situation) -> Iterator[NextStep]:
@@ -287,7 +273,7 @@ def _at_the_query(of: Situation) -> Iterator[NextStep]:
 
 
 def _overfitting(of: Situation) -> Iterator[NextStep]:
-    record, training = of.decisive, of.overfitted
+    record, training = of.unsolved, of.overfitted
     if record is None or training is None:
         return
     words = [error_words(of.table.metric, [value]) for value in (training, record.error)]
@@ -304,24 +290,23 @@ def _overfitting(of: Situation) -> Iterator[NextStep]:
 
 
 def _not_converged(of: Situation) -> Iterator[NextStep]:
-    record = of.decisive
+    record = of.unsolved
     if record is None or of.converged or of.answer.reason.startswith(NOT_LEARNED):
         return
     heads = record.cell.model.get("heads")
     of_what = "" if heads is None else f" of {count_of_heads(heads)}"
-    yield of.step(f"The error{of_what} still falls at the end of training", steps=2 * _usual(of, "steps"))
+    yield of.step(f"The error{of_what} still falls at the end of training", steps=2 * of.usual("steps"))
 
 
 def _uncertain(of: Situation) -> Iterator[NextStep]:
     """Narrow an interval of several head counts, or an answer that the seeds do not bear out."""
     if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT) or of.answer.reason.endswith(DIVERGED):
         return
-    of_map = has_map(of.table) or has_heads_map(of.table)
-    narrowing = None if of_map else narrowing_of(of.answer, of.table, of.effort)
+    narrowing = None if of.of_map else narrowing_of(of.answer, of.table, of.effort)
     if narrowing is not None:
         counts = f"{of.answer.low} to {count_of_heads(of.answer.high or 0)}"
         yield of.step(f"{counts} are left open by {UNKNOWNS[of.answer.widest or 'seeds']}", **narrowing)
-    elif of.answer.kind == "none" and (of_map or not of.effort):
+    elif of.answer.kind == "none" and (of.of_map or not of.effort):
         yield of.step("More seeds may show an answer", seeds=2 * max(1, len(of.table.values("seed"))))
     elif of.answer.kind == "none" and of.effort.get("level") != THOROUGH:
         yield of.step("More starts may show an answer", effort=THOROUGH)
@@ -346,12 +331,11 @@ def _settled(of: Situation) -> Iterator[NextStep]:
     folder = of.folder or "DIR"
     yield NextStep("Everything on one page", shlex.join(["headcount", "report", folder]))
     if of.answer.kind == "needs" and of.command:
-        task = task_of(of.command)
-        given = {} if task == of.setting("task", "task") and not of.stored else {"--task": task}
-        given |= {option: value_of(of.command, option) for option in OF_THE_TASK} if given else {}
-        words = [word for option, value in given.items() if value for word in (option, value)]
-        again = shlex.join(["headcount", "verify", folder, *words])
-        yield NextStep("Train some of these models again and compare", again)
+        task, words = measured_task(of.command), ["headcount", "verify", folder]
+        if of.stored or task != of.setting("task", "task"):
+            given = {"--task": task} | {option: option_value(of.command, option) for option in OF_THE_TASK}
+            words += [word for option, value in given.items() if value for word in (option, value)]
+        yield NextStep("Train some of these models again and compare", shlex.join(words))
 
 
 RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
@@ -367,9 +351,3 @@ RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
     _uncertain,
     _settled,
 )
-
-
-def _usual(of: Situation, name: str) -> Any:
-    """Return a setting of the training that all share, or the largest of models that started at random weights."""
-    tried = [getattr(record.cell.train, name) for record in of.records if not record.cell.parent]
-    return of.setting("train", name) or max(tried, default=getattr(TrainSpec(), name))

@@ -46,19 +46,14 @@ def prose(
 ) -> tuple[str, ...]:
     """Say the answer in one to four sentences.
 
-    Args:
-        table: What was answered.
-        answer: The answer.
-        baselines: Those of `baselines_of`.
-        examples: How many validation examples there are; None where that is not known.
-        converged: Whether the error that the answer rests on no longer falls at the end of training.
-        overfits: Whether its training error is far below it.
+    `examples` is the number of validation examples, None where it is not known. `converged`: the error that the answer
+    rests on no longer falls at the end of training. `overfits`: the training error is far below it.
     """
     if answer.map:
         return tuple(map(as_sentence, _of_map(answer)))
-    asked, _ = asked_table(table)
-    judged = judged_errors(asked if has_map(table) else asked.reduced("rank"))
-    if has_map(table):
+    asked, of_rank = asked_table(table)[0], has_map(table)
+    judged = judged_errors(asked)
+    if of_rank:
         sentences = _of_rank(asked, answer)
     elif judged is None:
         sentences = [f"there is no answer: {answer.reason}"]
@@ -68,7 +63,7 @@ def prose(
         sentences = [_needs(judged, answer) if answer.kind == "needs" else _floor(judged, answer)]
     if judged is not None:
         sentences += _without_attention(judged, answer, baselines, examples, converged)
-        if answer.kind == "floor" and not has_map(table):
+        if answer.kind == "floor" and not of_rank:
             sentences.append(_meaning(judged, baselines, overfits))
     return tuple(map(as_sentence, sentences))
 

@@ -19,7 +19,7 @@ Noise in the targets is not taken off: a floor above a fifth of what is learned 
 unknown.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -34,11 +34,7 @@ from .words import count_of_heads, error_words, size_of
 
 UNDONE = 0.5
 """Share of the drop, in decades, that larger models may lose again on average."""
-CHUNK = 1 << 20
-"""Numbers that are judged at once, so that many resamples of a large map take little memory."""
 UNDOING = "larger models undo the drop of smaller ones; train longer or give more seeds"
-LIMITS: tuple[Limit, ...] = ("unknown", "rank", "heads", "both", "neither")
-UNKNOWN, RANK, HEADS, BOTH, NEITHER = range(len(LIMITS))
 
 
 def answer_by_rank(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
@@ -58,15 +54,16 @@ def answer_by_rank(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
     worst = np.nanmin(errors, axis=2).max(axis=1)
     judged = table.reduced("seed")
     unlearned = unlearned_above(judged.noise / judged.baseline).min(axis=2)[usable]
-    (found,) = _judge(cells, worst[None], unlearned)
-    if found.limit == UNKNOWN:
+    found = _judge(cells, worst, unlearned)
+    if found.limit == "unknown":
         nothing = np.all(worst > unlearned)
         reason = nothing_learned("no model tried learns the task", judged) if nothing else _why(cells, worst)
         return _unknown(reason, notes)
-    drawn = bootstrap(errors, resamples, seed)
-    agreeing = [one for one in _judge(cells, drawn.best.max(axis=2), unlearned) if one.limit == found.limit]
+    drawn = bootstrap(errors, resamples, seed).best.max(axis=2)
+    again = [_judge(cells, one, unlearned) for one in drawn]
+    agreeing = [one for one in again if one.limit == found.limit]
     if len(agreeing) < resamples / 2:
-        notes = (*notes, f"{LIMITS[found.limit]} as the bottleneck rests on too few seeds")
+        notes = (*notes, f"{found.limit} as the bottleneck rests on too few seeds")
         return _unknown("most resamples of the seeds say something else; give more seeds", notes)
     support = len(agreeing) / max(1, resamples)
     if not found.solved.any():
@@ -74,8 +71,10 @@ def answer_by_rank(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
         words = error_words(table.metric, [error])
         sentence = f"gains from neither heads nor rank: the error is about {words} throughout"
         return Answer(sentence=sentence, kind="floor", floor=error, limit="neither", support=support, notes=notes)
-    scale = float(judged.baseline[usable][found.solved].max())
-    return _solved(cells, found, agreeing, support, notes, error=found.error * scale, lost=table.metric.lost)
+    error = found.error * float(judged.baseline[usable][found.solved].max())
+    answer = _solved(cells, found, agreeing)
+    much = (f"up to {error:.0%} {table.metric.lost} where it is solved",) if error > MUCH else ()
+    return replace(answer, support=support, error=error, notes=(*notes, *answer.notes, *much))
 
 
 @dataclass(frozen=True)
@@ -106,99 +105,81 @@ class _Cells:
 
 @dataclass(frozen=True)
 class _Found:
-    """One judgement of a map: `limit` as a place in LIMITS, `drop` in decades, `error` the largest relative one among
-    the solved cells."""
+    """One judgement of a map: `drop` in decades, `error` the largest relative one among the solved cells."""
 
-    limit: int
+    limit: Limit
     solved: Bool[np.ndarray, " cells"]
-    drop: float
-    error: float
+    drop: float = 0.0
+    error: float = 1.0
 
 
-def _judge(
-    cells: _Cells, errors: Float[np.ndarray, "resamples cells"], unlearned: Float[np.ndarray, " cells"]
-) -> list[_Found]:
-    """Apply the rule of this module to one relative error per cell, resample by resample."""
-    size = max(1, CHUNK // max(1, len(cells.heads) * (len(cells.heads) + len(cells.before))))
-    return [
-        found
-        for start in range(0, len(errors), size)
-        for found in _judge_together(cells, errors[start : start + size], unlearned)
-    ]
-
-
-def _judge_together(
-    cells: _Cells, errors: Float[np.ndarray, "resamples cells"], unlearned: Float[np.ndarray, " cells"]
-) -> list[_Found]:
+def _judge(cells: _Cells, errors: Float[np.ndarray, " cells"], unlearned: Float[np.ndarray, " cells"]) -> _Found:
+    """Apply the rule of this module to one relative error per cell."""
+    none, every = np.zeros(len(errors), bool), np.ones(len(errors), bool)
+    if np.all(errors > unlearned):
+        return _Found("unknown", none)
     own, level = _levels(cells, errors)
-    undone, highest = own - level, level.max(axis=1)
-    learned = ~np.all(errors > unlearned, axis=1)
-    all_small = (highest <= np.log10(SMALL)) & (highest - level.min(axis=1) <= LEFT_TO_GAIN * -highest)
-    kept = undone.mean(axis=1) <= UNDONE * -highest
-    alike = own.max(axis=1) - own.min(axis=1) <= CREEP
-
-    cuts = np.sort(level, axis=1)
+    undone, highest = own - level, level.max()
+    if _all_small(level):
+        kept = undone.mean() <= UNDONE * -highest
+        return _Found("neither", every, float(-highest), _power(highest)) if kept else _Found("unknown", none)
+    if own.max() - own.min() <= CREEP:
+        return _Found("neither", none)
+    cuts = np.sort(level)
     solved, drop, sharp, holds, several = _cuts(cells, level, undone, cuts)
     chosen = sharp & holds & several
-    best = np.argmax(np.where(chosen, drop, -np.inf), axis=1)
-    rows = np.arange(len(errors))
-    solved, drop, cut = solved[rows, best], drop[rows, best], cuts[rows, best]
-    limit = np.where(chosen.any(axis=1), _shape(cells, solved), UNKNOWN)
-    limit = np.where(all_small, np.where(kept, NEITHER, UNKNOWN), np.where(alike, NEITHER, limit))
-    limit = np.where(learned, limit, UNKNOWN)
-    solved = np.where(all_small[:, None], True, solved & ~alike[:, None]) & (limit != UNKNOWN)[:, None]
-    drop, cut = np.where(all_small, -highest, drop), np.where(all_small, highest, cut)
-    columns = (limit.tolist(), solved, drop.tolist(), (10**cut).tolist())
-    return [_Found(*row) for row in zip(*columns, strict=True)]
+    if not chosen.any():
+        return _Found("unknown", none)
+    best = np.argmax(np.where(chosen, drop, -np.inf))
+    return _Found(_shape(cells, solved[best]), solved[best], float(drop[best]), _power(cuts[best]))
 
 
-def _levels(cells: _Cells, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _power(level: float) -> float:
+    return float(np.power(10, level))  # `10**level` may differ in the last bit
+
+
+def _levels(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> tuple[np.ndarray, np.ndarray]:
     """Return log errors of each cell alone, and with the models it contains; none is worse than the constant answer."""
     own = np.log10(np.clip(errors, SOLVED, 1.0))
-    return own, np.where(cells.contains, own[:, None, :], np.inf).min(axis=2)
+    return own, np.where(cells.contains, own, np.inf).min(axis=1)
 
 
-def _cuts(cells: _Cells, level: np.ndarray, undone: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return for every resample and cut: the cells it solves, its drop, whether it is sharp, holds, and has several."""
-    solved = level[:, None, :] <= cuts[..., None]
-    before, after, first, last = (
-        level.take(places, axis=1) for places in (cells.before, cells.after, cells.first, cells.last)
-    )
+def _all_small(level: Float[np.ndarray, " cells"]) -> bool:
+    highest = level.max()
+    return bool(highest <= np.log10(SMALL) and highest - level.min() <= LEFT_TO_GAIN * -highest)
+
+
+def _cuts(
+    cells: _Cells, level: Float[np.ndarray, " cells"], undone: Float[np.ndarray, " cells"], cuts: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Return for every cut: the cells it solves, its drop, whether it is sharp, holds, and has several."""
+    solved = level <= cuts[:, None]
+    before, after, first, last = (level[places] for places in (cells.before, cells.after, cells.first, cells.last))
     falls, left = before - after, np.where(cells.after == cells.last, first - before, after - last)
-    crossed = (before[:, None, :] > cuts[..., None]) & (after[:, None, :] <= cuts[..., None])
-    count = crossed.sum(axis=2)
-    drop, slack = (np.sum(crossed * each[:, None, :], axis=2) / np.maximum(count, 1) for each in (falls, left))
+    crossed = (before > cuts[:, None]) & (after <= cuts[:, None])
+    count = crossed.sum(axis=1)
+    drop, slack = (np.sum(crossed * each, axis=1) / np.maximum(count, 1) for each in (falls, left))
     sharp = (count > 0) & (drop >= MIN_DROP) & (slack <= LEFT_TO_GAIN * drop)
-    number = solved.sum(axis=2)
-    holds = np.sum(solved * undone[:, None, :], axis=2) / number <= UNDONE * drop
+    number = solved.sum(axis=1)
+    holds = np.sum(solved * undone, axis=1) / number <= UNDONE * drop
     return solved, drop, sharp, holds, number >= 2
 
 
-def _shape(cells: _Cells, solved: Bool[np.ndarray, "resamples cells"]) -> Int[np.ndarray, " resamples"]:
+def _shape(cells: _Cells, solved: Bool[np.ndarray, " cells"]) -> Limit:
     """Return what the solved cells of a map, some but not all, say is short."""
-
-    def is_band(values: Int[np.ndarray, " cells"]) -> Bool[np.ndarray, " resamples"]:
-        return np.all((values >= _smallest(values, solved)[:, None]) == solved, axis=1)
-
-    return np.where(is_band(cells.ranks), RANK, np.where(is_band(cells.heads), HEADS, BOTH))
-
-
-def _smallest(
-    values: Int[np.ndarray, " cells"], solved: Bool[np.ndarray, "resamples cells"]
-) -> Int[np.ndarray, " resamples"]:
-    """Return the smallest of the values at solved cells."""
-    return np.where(solved, values, np.iinfo(values.dtype).max).min(axis=1)
+    if np.array_equal(cells.ranks >= cells.ranks[solved].min(), solved):
+        return "rank"
+    return "heads" if np.array_equal(cells.heads >= cells.heads[solved].min(), solved) else "both"
 
 
 def _why(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> str:
     """Return why a map that is learned somewhere has no verdict."""
-    own, level = _levels(cells, errors[None])
-    highest = level.max()
-    if highest <= np.log10(SMALL) and highest - level.min() <= LEFT_TO_GAIN * -highest:
+    own, level = _levels(cells, errors)
+    if _all_small(level):
         return UNDOING
     steps = np.unique(level)
-    solved, _, sharp, _, several = _cuts(cells, level, own - level, steps[None])
-    crossed = np.any(~solved[0][:, cells.before] & solved[0][:, cells.after], axis=1)[:-1]
+    solved, _, sharp, _, several = _cuts(cells, level, own - level, steps)
+    crossed = np.any(~solved[:, cells.before] & solved[:, cells.after], axis=1)[:-1]
     if (np.diff(steps)[~crossed] >= MIN_DROP).any():
         return "heads and rank grew together, so the drop may be due to either; vary each alone"
     if (sharp & several).any():
@@ -208,35 +189,26 @@ def _why(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> str:
     return "the error changes with heads or rank but shows no sharp drop with a plateau after it"
 
 
-def _solved(
-    cells: _Cells,
-    found: _Found,
-    agreeing: list[_Found],
-    support: float,
-    notes: tuple[str, ...],
-    *,
-    error: float,
-    lost: str,
-) -> Answer:
-    """Return the answer where some cells are solved; `error` is the largest among them."""
-    drawn = np.array([found.solved, *(one.solved for one in agreeing if one.solved.any())])
+def _solved(cells: _Cells, found: _Found, agreeing: list[_Found]) -> Answer:
+    """Return the answer where some cells are solved."""
 
     def bounds(values: Int[np.ndarray, " cells"]) -> Interval:
         tried = np.unique(values)
-        index, *places = np.searchsorted(tried, _smallest(values, drawn)).tolist()
+        index, *places = (
+            int(np.searchsorted(tried, values[one.solved].min())) for one in (found, *agreeing) if one.solved.any()
+        )
         known = tuple(tried.tolist())
         return Interval(known[index], *interval_of(known, index, np.array(places or [index])))
 
-    limit, heads, rank = LIMITS[found.limit], bounds(cells.heads), bounds(cells.ranks)
+    limit, heads, rank = found.limit, bounds(cells.heads), bounds(cells.ranks)
     inside = cells.contains[np.ix_(found.solved, found.solved)].sum(axis=1) == 1
     corners = (values[found.solved][inside].tolist() for values in (cells.heads, cells.ranks))
     frontier = tuple(zip(*corners, strict=True))
+    notes = []
     if limit in ("heads", "both") and heads.at == cells.heads.max():
-        notes = (*notes, f"{heads.at} heads are the most tried; more may lower the error further")
+        notes.append(f"{heads.at} heads are the most tried; more may lower the error further")
     if limit in ("rank", "both") and rank.at == cells.ranks.max():
-        notes = (*notes, f"rank {rank.at} is the highest tried; a higher one may lower the error further")
-    if error > MUCH:
-        notes = (*notes, f"up to {error:.0%} {lost} where it is solved")
+        notes.append(f"rank {rank.at} is the highest tried; a higher one may lower the error further")
     at = min(frontier, key=lambda size: (size[0] * size[1], size[0]))
     max_heads = 0 if found.solved.all() else int(cells.heads[~found.solved].max())
     return Answer(
@@ -244,12 +216,10 @@ def _solved(
         kind="needs",
         needs={"heads": heads, "rank": rank},
         limit=limit,
-        support=support,
-        error=error,
         fold=float(10**found.drop),
         at=at,
         frontier=frontier,
-        notes=notes,
+        notes=tuple(notes),
     )
 
 

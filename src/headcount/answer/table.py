@@ -1,8 +1,8 @@
 """Errors over named axes: measured ones from an experiment's records, and published ones."""
 
+import functools
 import itertools
-import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,7 +93,7 @@ class ErrorTable:
         return self.reduced(SEED, "mean").errors
 
     def reduced(self, axis: str, how: How = "best") -> "ErrorTable":
-        """The table without an axis: the best, mean, median or worst over what is there along it.
+        """Return the table without an axis: the best, mean, median or worst over what is there along it.
 
         A table that has no such axis is returned as it is.
         """
@@ -107,13 +107,9 @@ class ErrorTable:
             # Relative errors: along an axis such as data_seed the baselines of labels differ.
             filled = np.where(finite, self.relative, np.inf if smallest else -np.inf)
             chosen = np.expand_dims((np.argmin if smallest else np.argmax)(filled, axis=place), place)
-
-            def taken(values: np.ndarray) -> np.ndarray:
-                return np.take_along_axis(values, chosen, axis=place).squeeze(place)
-
-            parts = {"baseline": taken(self.baseline), "noise": taken(self.noise)}
-            errors = np.where(finite.any(axis=place), taken(self.errors), np.nan)
-            return replace(self, axes=others, errors=errors, deviation=None, **parts)
+            table = self._changed(others, lambda values: np.take_along_axis(values, chosen, axis=place).squeeze(place))
+            errors = np.where(finite.any(axis=place), table.errors, np.nan)
+            return replace(table, errors=errors, deviation=None)
         count = np.sum(finite, axis=place)
 
         def mean(values: np.ndarray, otherwise: float) -> np.ndarray:
@@ -126,7 +122,7 @@ class ErrorTable:
         return replace(self, axes=others, errors=errors, deviation=None, **parts)
 
     def select(self, **kept: Any) -> "ErrorTable":
-        """The part with these values: one value drops its axis, several restrict it, in the order they are given.
+        """Return the part with these values: one value drops its axis, several restrict it, in their order.
 
         Raises InputError for an axis or a value that the table does not have.
         """
@@ -139,27 +135,20 @@ class ErrorTable:
                 require(value in values, f"axis {axis} has {', '.join(map(str, values))}, not {value}.")
                 places.append(values.index(value))
             chosen = np.array(places, int) if several else places[0]
-            axes = dict(table.axes)
-            if several:
-                axes[axis] = tuple(values[i] for i in places)
-            else:
+            axes = dict(table.axes) | {axis: tuple(values[i] for i in places)}
+            if not several:
                 del axes[axis]
-            parts = {
-                name: None if array is None else np.asarray(np.take(array, chosen, axis=place))
-                for name, array in table._arrays().items()
-            }
-            table = replace(table, axes=axes, **parts)
+            table = table._changed(axes, functools.partial(np.take, indices=chosen, axis=place))
         return table
 
     def ordered(self, *axes: str) -> "ErrorTable":
-        """The same table with these axes first, in this order."""
+        """Return the same table with these axes first, in this order."""
         order = [*axes, *(axis for axis in self.axes if axis not in axes)]
         places = [self.index(axis) for axis in order]
-        parts = {name: None if array is None else array.transpose(places) for name, array in self._arrays().items()}
-        return replace(self, axes={axis: self.axes[axis] for axis in order}, **parts)
+        return self._changed({axis: self.axes[axis] for axis in order}, lambda values: values.transpose(places))
 
     def merged(self, axis: str, into: str) -> "ErrorTable":
-        """The table without an axis: its values are joined to those of another, such as "random 0", "descended 1".
+        """Return the table without an axis, its values joined to those of another: "random 0", "descended 1".
 
         A table that has no such axis is returned as it is.
         """
@@ -168,28 +157,26 @@ class ErrorTable:
         table = self.ordered(*(name for name in self.axes if name not in (axis, into)), axis, into)
         pairs = [f"{first} {second}" for first in table.values(axis) for second in table.values(into)]
         axes = {name: values for name, values in table.axes.items() if name not in (axis, into)} | {into: tuple(pairs)}
-        parts = {
-            name: None if array is None else array.reshape(*array.shape[:-2], len(pairs))
-            for name, array in table._arrays().items()
-        }
-        merged = replace(table, axes=axes, **parts)
+        merged = table._changed(axes, lambda values: values.reshape(*values.shape[:-2], len(pairs)))
         there = [bool(np.isfinite(merged.errors[..., place]).any()) for place in range(len(pairs))]
         return merged.select(**{into: [pair for pair, kept in zip(pairs, there, strict=True) if kept] or pairs[:1]})
 
     def with_axes(self, *axes: str) -> "ErrorTable":
-        """The same table with these axes first, an axis of the one value 1 for each that it lacks."""
+        """Return the same table with these axes first, an axis of the one value 1 for each that it lacks."""
         table = self
         for axis in axes:
             if not table.has(axis):
-                parts = {name: None if array is None else array[..., None] for name, array in table._arrays().items()}
-                table = replace(table, axes=dict(table.axes) | {axis: (1,)}, **parts)
+                table = table._changed(dict(table.axes) | {axis: (1,)}, lambda values: values[..., None])
         return table.ordered(*axes)
 
-    def _arrays(self) -> dict[str, np.ndarray | None]:
-        return {name: getattr(self, name) for name in ("errors", "baseline", "noise", "deviation")}
+    def _changed(self, axes: Mapping[str, tuple[Any, ...]], change: Callable[[np.ndarray], np.ndarray]) -> "ErrorTable":
+        """Return the table over these axes, with every array changed."""
+        arrays = {name: getattr(self, name) for name in ("errors", "baseline", "noise", "deviation")}
+        there = {name: np.asarray(change(array)) for name, array in arrays.items() if array is not None}
+        return replace(self, axes=axes, **there)
 
     def at(self, **coordinates: Any) -> float:
-        """The error of one cell, given by a value per axis; NaN where there is none."""
+        """Return the error of one cell, given by a value per axis; NaN where there is none."""
         require(
             coordinates.keys() == self.axes.keys(),
             f"a cell has coordinates {', '.join(self.axes)}, got {', '.join(coordinates)}.",
@@ -199,13 +186,13 @@ class ErrorTable:
         return float(self.errors[tuple(self.axes[axis].index(coordinates[axis]) for axis in self.axes)])
 
     def deviation_at(self, **coordinates: Any) -> float:
-        """The deviation printed next to one cell of a published table; NaN where there is none."""
+        """Return the deviation printed next to one cell of a published table; NaN where there is none."""
         if self.deviation is None:
             return float("nan")
         return replace(self, errors=self.deviation, deviation=None).at(**coordinates)
 
     def aligned(self, other: "ErrorTable") -> Float[np.ndarray, "..."]:
-        """This table's errors at the values of `other`'s axes, NaN where absent; axes that `other` lacks stay whole."""
+        """Return the errors at the values of `other`'s axes, NaN where absent; axes that `other` lacks stay whole."""
         errors = self.errors
         for place, (axis, values) in enumerate(self.axes.items()):
             wanted = other.axes.get(axis, values)
@@ -216,7 +203,7 @@ class ErrorTable:
         return errors
 
     def trimmed(self) -> "ErrorTable":
-        """The table without values of an axis at which nothing is there."""
+        """Return the table without values of an axis at which nothing is there."""
         finite = np.isfinite(self.errors)
         kept = {}
         for place, (axis, values) in enumerate(self.axes.items()):
@@ -225,27 +212,16 @@ class ErrorTable:
         return self.select(**kept)
 
     def lines(self, axis: str) -> list[tuple[dict[str, Any], dict[Any, float]]]:
-        """The errors along an axis, by its value: one line per combination of the other axes, where one is there."""
-        last = self.ordered(*(name for name in self.axes if name != axis))
-        others = [
-            dict(zip(last.axes, place, strict=False)) for place in itertools.product(*list(last.axes.values())[:-1])
-        ]
-        rows = last.errors.reshape(len(others), len(self.values(axis)))
-        lines = [
-            (
-                at,
-                {
-                    value: float(error)
-                    for value, error in zip(self.values(axis), row, strict=True)
-                    if np.isfinite(error)
-                },
-            )
-            for at, row in zip(others, rows, strict=True)
-        ]
-        return [(at, line) for at, line in lines if line]
+        """Return the errors along an axis by its value: a line per combination of the other axes that has any."""
+        lines: dict[tuple[Any, ...], dict[Any, float]] = {}
+        for at, error in self.ordered(*(name for name in self.axes if name != axis)).cells():
+            value = at.pop(axis)
+            if np.isfinite(error):
+                lines.setdefault(tuple(at.items()), {})[value] = error
+        return [(dict(at), line) for at, line in lines.items()]
 
     def cells(self) -> list[tuple[dict[str, Any], float]]:
-        """Every cell's coordinates and error, the last axis changing fastest."""
+        """Return every cell's coordinates and error, the last axis changing fastest."""
         places = itertools.product(*self.axes.values())
         return [
             (dict(zip(self.axes, place, strict=True)), float(error))
@@ -253,7 +229,7 @@ class ErrorTable:
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Statistics over seeds: a row per cell of the other axes, the last of them changing fastest.
+        """Return statistics over seeds: a row per cell of the other axes, the last of them changing fastest.
 
         A row has its coordinates, the `QUANTILES`, the `mean`, the `std` (divided by one seed less than there are, NaN
         for a single one), how many `seeds` finished, and how many were `lost`: diverged, failed or missing.
@@ -272,14 +248,14 @@ class ErrorTable:
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON: the metric, the axes, and the errors as nested lists with None for NaN."""
+        """Return JSON: the metric, the axes, and the errors as nested lists with None for NaN."""
         plain = self.errors.astype(object)
         plain[~np.isfinite(self.errors)] = None
         axes = {axis: list(values) for axis, values in self.axes.items()}
         return {"metric": self.metric.name, "label": self.metric.label, "axes": axes, "errors": plain.tolist()}
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row per cell: a column per axis, and the error under its metric's name.
+        """Return one row per cell: a column per axis, and the error under its metric's name.
 
         Raises InputError where pandas is not installed.
         """
@@ -291,23 +267,22 @@ class ErrorTable:
 
 
 def joined(tables: Mapping[str, ErrorTable], axis: str) -> ErrorTable:
-    """Tables with the same axes as one, with a further last axis that has their names; NaN where one lacks a place."""
+    """Join tables of the same axes along a new last axis that has their names; NaN where one lacks a place."""
     first = next(iter(tables.values()))
     values = {name: {value for each in tables.values() for value in each.values(name)} for name in first.axes}
-    axes = {
-        name: tuple(sorted(known, key=lambda each: (isinstance(each, str), each))) for name, known in values.items()
-    }
+    axes = {name: tuple(sorted(known, key=numbers_first)) for name, known in values.items()}
     whole = ErrorTable(axes=axes, errors=np.full([len(known) for known in axes.values()], np.nan), metric=first.metric)
     errors = np.stack([each.aligned(whole) for each in tables.values()], axis=-1)
     return ErrorTable(axes=axes | {axis: tuple(tables)}, errors=errors, metric=first.metric)
 
 
-def _numbers_first(value: Any) -> tuple[bool, Any]:
+def numbers_first(value: Any) -> tuple[bool, Any]:
+    """Sort numbers by size, words after them."""
     return isinstance(value, str), value
 
 
 def middle_of(ranked: Float[np.ndarray, "*cells seeds"]) -> Float[np.ndarray, "*cells"]:
-    """The median, along the last axis, of values sorted with NaN last; NaN where all are."""
+    """Return the median, along the last axis, of values sorted with NaN last; NaN where all are."""
     if not np.isnan(ranked[..., -1]).any():
         size = ranked.shape[-1]
         return (ranked[..., (size - 1) // 2] + ranked[..., size // 2]) / 2
@@ -317,7 +292,7 @@ def middle_of(ranked: Float[np.ndarray, "*cells seeds"]) -> Float[np.ndarray, "*
 
 
 def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Metric | None = None) -> ErrorTable:
-    """The errors of an experiment's records over its axes, less the learning rate, of which the best counts.
+    """Return the errors of an experiment's records over its axes, less the learning rate, of which the best counts.
 
     Arguments: `records` may hold those of other experiments, which are ignored; `metric` is what head counts are
     compared by where none is given. The axes have the values that some record has. Raises InputError where none of the
@@ -326,25 +301,21 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
     own = experiment.own(records)
     require(len(own) > 0, f"there are no records of the experiment {experiment.name}.")
     metric = metric or metric_of(own)
-    placed = [experiment.places[record.cell.key] for record in own]
-    kept = [(i, axis) for i, axis in enumerate(experiment.axes) if axis != BEST_OVER]
-    columns = {axis: list(map(operator.itemgetter(i), placed)) for i, axis in kept}
+    placed = zip(*(experiment.places[record.cell.key] for record in own), strict=True)
+    columns = {axis: column for axis, column in zip(experiment.axes, placed, strict=True) if axis != BEST_OVER}
     values = {axis: set(column) for axis, column in columns.items()}
-    axes = {axis: tuple(value for value in experiment.values(axis) if value in values[axis]) for _, axis in kept}
+    axes = {axis: tuple(value for value in experiment.values(axis) if value in values[axis]) for axis in columns}
     shape = [len(along) for along in axes.values()]
-    errors, baseline, noise = (np.full(shape, np.nan).ravel() for _ in range(3))
-    along = []
-    for axis, column in columns.items():
-        places = {value: place for place, value in enumerate(axes[axis])}
-        along.append(np.fromiter(map(places.__getitem__, column), int, len(own)))
-    at = np.asarray(np.ravel_multi_index(tuple(along), shape)) if along else np.zeros(len(own), int)
+    errors, baseline, noise = (np.full(shape, np.nan) for _ in range(3))
+    order = {axis: {value: place for place, value in enumerate(along)} for axis, along in axes.items()}
+    along = [[order[axis][value] for value in column] for axis, column in columns.items()]
     measured = _metric(own, metric.name)
     done = np.array([record.finished for record in own]) & ~np.isnan(measured)
+    at = tuple(np.array(places, int)[done] for places in along)
     better = np.fmin if metric.less_is_better else np.fmax
-    better.at(errors, at[done], measured[done])
+    better.at(errors, at, measured[done])
     if metric.baseline is None:
-        baseline[at[done]], noise[at[done]] = (_metric(own, name)[done] for name in ("baseline", "baseline_noise"))
-    errors, baseline, noise = (flat.reshape(shape) for flat in (errors, baseline, noise))
+        baseline[at], noise[at] = (_metric(own, name)[done] for name in ("baseline", "baseline_noise"))
     usual = 1.0 if metric.baseline is None else metric.baseline
     return ErrorTable(
         axes=axes,
@@ -357,5 +328,5 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
 
 
 def _metric(records: Sequence[Record], name: str) -> Float[np.ndarray, " records"]:
-    """A metric of each; NaN where a record lacks it."""
+    """Return a metric of each; NaN where a record lacks it."""
     return np.array([record.metrics.get(name, np.nan) for record in records], float)

@@ -14,7 +14,7 @@ from ..api import default_folder
 from ..api import measure as measure_task
 from ..engine import Sweep, check_where, plan_sweep
 from ..measurement import Measurement
-from ..registry import LivePage, live_page
+from ..registry import LivePage, first_of
 from ..report.document import Document
 from ..report.error_grid import error_rows
 from ..report.provenance import backends_of
@@ -49,11 +49,11 @@ def measure(
     keep_compiled_programs()
     check_where(on, workers)
     find = planned_task if dry_run else functools.partial(find_task, cache=cache_folder())
-    request = Request.of(task, find=find, **given(options))
+    request = Request.from_arguments(task, find=find, **given(options))
     asked, folder = request.planned, out or default_folder(request)
     if dry_run:
         return _plan(request, folder, on, workers)
-    page = live_page(folder) if live else None
+    page = first_of(lambda each: each.live_page(folder)) if live else None
     if page is not None:
         say(f"live page: {page.address}")
     # A sweep that is stored needs no cluster.

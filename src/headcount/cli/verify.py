@@ -13,7 +13,7 @@ from ..engine import check_where
 from ..engine.sweep import task_key
 from ..errors import StoreError, require
 from ..events import Event, heard_by
-from ..registry import check_of, has_cells
+from ..registry import first_of, has_cells
 from ..report.document import Document, Entry, Grid, Text, line
 from ..report.progress import terminal_bar
 from ..store import Experiment, Store
@@ -54,7 +54,7 @@ def verify(
     check_where(on, workers)
     if not folder.exists():
         raise StoreError(f"{folder}: no such folder; give one that headcount wrote.")
-    written = check_of(folder)
+    written = first_of(lambda each: each.check_folder(folder))
     if written is not None:
         return written
     keep_compiled_programs()

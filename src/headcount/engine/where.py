@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .._limits import require_size
 from ..errors import InputError, require, require_count
-from ..registry import executor_at
+from ..registry import first_of
 from ..store import FILE_NAME, Store
 from ..store.database import holds_tables
 from .executors import Executor, Threads
@@ -83,6 +83,7 @@ def executor_of(
     else:
         if folder is not None and holds_tables(folder / FILE_NAME):
             Store.open_for_writing(folder).close()
-        executor = executor_at(on, workers=workers, backend=backend)
+        executor = first_of(lambda each: each.executor(on, workers=workers, backend=backend))
+        assert executor is not None  # `check_where` knows the places
     with executor:
         yield executor

@@ -8,10 +8,9 @@ from typing import Any
 from ..answer import NMSE, Answer, ClaimResult, ErrorTable, Metric, answer, count_of_heads, error_table
 from ..answer.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..answer.coverage import Coverage
-from ..answer.early import early_record
+from ..answer.estimates import SUPPORT, early_record, support_words
 from ..answer.next_steps import Situation, next_steps
 from ..answer.prose import prose
-from ..answer.support import support_words
 from ..errors import StoreError
 from ..store import Experiment, Record
 from ..store.database import RESTORE, UNREADABLE, reason_of, require_texts
@@ -156,7 +155,7 @@ def _document(
     overfits = situation.overfitted is not None
     sentences = prose(table, found, baselines, examples=examples, converged=situation.converged, overfits=overfits)
     steps, early = next_steps(situation), _early(records)
-    support = support_words(attachments.get("support"), found)
+    support = support_words(attachments.get(SUPPORT), found)
     facts = evidence_rows(table, found, effort)
     facts += [("baselines", f"{each.label} was {each.note}") for each in baselines if each.note]
     facts += [("not computed", words) for words in skipped_baselines(table, stored)]

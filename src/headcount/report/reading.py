@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..answer.coverage import Coverage, coverage_of
 from ..errors import StoreError, require
-from ..registry import StoredExperiment, StudyReader, plugins, reader_of
+from ..registry import StoredExperiment, StudyReader, reader_of
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live
 from ..store.database import RESTORE, UNREADABLE, reason_of
 from ..store.folders import WRITING, results_below, run_state
@@ -21,18 +21,15 @@ def documents_of(root: Path) -> tuple[list[Document], list[str]]:
 
     Raises StoreError where the folder holds no results.
     """
-    computed = [document for plugin in plugins() for document in plugin.file_documents(root)]
-    if computed and not (root / FILE_NAME).exists():
-        return computed, []
     _require_one_folder(root)
-    return _FolderReading(root, computed).documents()
+    return _FolderReading(root).documents()
 
 
 class _FolderReading:
     """What the store of a folder holds, read once."""
 
-    def __init__(self, root: Path, computed: list[Document]):
-        self.root, self.computed = root, computed
+    def __init__(self, root: Path):
+        self.root = root
         with Store.open_for_reading(root) as store:
             self.experiments, records = store.experiments(), store.records()
             self.records = {each.name: each.own(records) for each in self.experiments}
@@ -54,14 +51,14 @@ class _FolderReading:
                 studied += self._of_study(experiment, reader)
             else:
                 own.append(self._of_user(experiment))
-        if self.unknown and not (studied or own or self.computed):
+        if self.unknown and not (studied or own):
             raise StoreError(self.unknown[0])
         warnings = self.warnings + self.unknown
         if not self.experiments:
             warnings.append(
                 f"{self.root} holds no experiment yet; `headcount measure TASK --out {self.root}` makes one."
             )
-        return [*_distinct(studied), *self.computed, *own], warnings
+        return [*_distinct(studied), *own], warnings
 
     def _without_cells(self, experiment: Experiment, reader: StudyReader) -> list[Document]:
         """The documents of an experiment that has facts and no cells. Raises StoreError for damaged facts."""

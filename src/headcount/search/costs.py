@@ -1,6 +1,5 @@
 """What asking a question may cost, before anything is trained."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,8 +26,12 @@ def costs(question: Question, effort: SearchEffort, machine: Hardware | None = N
     cells_of = _cells_by_descent if question.removes_heads else _cells_by_seeds
 
     def plan(everything: bool) -> Plan:
-        blank = question.blank()
-        return _plan(blank, cells_of(blank, effort, everything), machine)
+        blank = replace(question, cells={}, taken={})
+        cells = {cell.key: cell for cell in cells_of(blank, effort, everything)}
+        places = {key: (place,) for place, key in enumerate(cells)}
+        experiment = replace(question.experiment, axes=("cell",), places=places)
+        sweep = Sweep(experiment=experiment, tasks=(question.task,), cells=tuple(cells.values()))
+        return plan_sweep(sweep, machine=machine)
 
     return Costs(plan(False), plan(True))
 
@@ -75,11 +78,3 @@ def _below(question: Question, effort: SearchEffort, top: int, draw: int, everyt
 def _copies(cell: Cell, count: int) -> list[Cell]:
     """Return cells that cost the same."""
     return [replace(cell, seed=cell.seed + 1 + number) for number in range(count)]
-
-
-def _plan(question: Question, cells: Iterable[Cell], machine: Hardware | None) -> Plan:
-    distinct = {cell.key: cell for cell in cells}
-    places = {key: (place,) for place, key in enumerate(distinct)}
-    experiment = replace(question.experiment, axes=("cell",), places=places)
-    sweep = Sweep(experiment=experiment, tasks=(question.task,), cells=tuple(distinct.values()))
-    return plan_sweep(sweep, machine=machine)

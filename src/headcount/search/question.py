@@ -69,30 +69,26 @@ class Question:
         place = next((place for place, count in enumerate(counts) if count >= heads), len(counts) - 1)
         return counts[max(0, place - 1) : place + 2]
 
-    def below(self, heads: int) -> int | None:
-        """Return the largest head count below `heads` that may be tried."""
-        return max(self.between(1, heads - 1), default=None)
-
     def can_draw(self, number: int) -> bool:
         """Whether there is another draw of the data, of which the validation examples are not all alike."""
         if not self.task.resamples or self.task.endless:
             return self.task.resamples
         for length in self.lengths:
             split = self.task.at(length).examples(
-                self.train.train_examples, self.train.validation_examples, self.draw(number)
+                self.train.train_examples, self.train.validation_examples, self.data_seed(number)
             )
             if not self.task.objective.baseline(np.asarray(split.validation.targets))[0] > 0:
                 return False
         return True
 
-    def draw(self, number: int) -> int:
+    def data_seed(self, number: int) -> int:
         """Return the data seed of a draw of the data."""
         return self.train.data_seed + number
 
     def random(self, heads: Sequence[int], seeds: Iterable[int], *, draw: int = 0, rate: float = 1.0) -> list[Cell]:
         """Add random starts, at every length, at a share of the learning rate; with many heads at a smaller one."""
         cells = []
-        for cell in self._sweep(heads, self.lengths, [self.draw(draw)], seeds).cells:
+        for cell in self._sweep(heads, self.lengths, [self.data_seed(draw)], seeds).cells:
             share = rate * min(1.0, FULL_RATE_HEADS / cell.model["heads"])
             cell = replace(cell, train=replace(cell.train, learning_rate=share * self.train.learning_rate))
             self._add(cell)
@@ -140,10 +136,6 @@ class Question:
         cells = tuple({cell.key: cell for cell in cells}.values())
         experiment = replace(self.experiment, places={cell.key: self._place(cell) for cell in cells})
         return Sweep(experiment=experiment, tasks=(self.task,), cells=cells)
-
-    def blank(self) -> "Question":
-        """Return the same question, with nothing asked for yet."""
-        return replace(self, cells={}, taken={})
 
     def whole(self) -> Experiment:
         """Return the experiment with every cell asked for so far."""

@@ -16,10 +16,9 @@ The rounds are a function of the results alone, and each sees only what earlier 
 an interruption asks for the same cells in the same order.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..answer import Answer
 from ..recipes import SEEDS
 from ..store import Cell
 from .levels import SearchEffort
@@ -54,180 +53,162 @@ class Round:
 
 def rounds(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
     """Yield what to train next. When the iteration continues, `results` must hold what the last round asked for."""
-    if not question.removes_heads:
-        yield from _more_seeds(question, effort, results)
-        return
-    top = yield from _from_above(question, effort, results)
-    yield from _settled(question, effort, results, top, draw=0)
-    answer = results.answer(0)
-    for draw in range(1, effort.draws):
-        if answer.heads is None or not question.can_draw(draw):
-            return
-        enough = [count for count in question.between(1, top) if count >= SPARE * answer.heads]
-        other = min([count for count in TOPS if count in enough], default=top)
-        yield from _at_top(question, results, other, OTHER_SEEDS, draw, f"draw {draw + 1} of the data")
-        yield from _settled(question, effort, results, other, draw=draw, around=answer.heads)
-        there = results.answer(draw).heads
-        if there is not None and there < answer.heads:
-            seeds = range(effort.low_seeds, 2 * effort.low_seeds)
-            again = question.random([there], seeds) + _descended(question, effort, results, there, answer.heads, 0)
-            yield Round(f"{there} heads were enough on draw {draw + 1}", tuple(again))
-            yield from _settled(question, effort, results, top, draw=0)
-            answer = results.answer(0)
+    search = _SearchRounds(question, effort, results)
+    return search.from_above() if question.removes_heads else search.more_seeds()
 
 
-def _from_above(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
-    """Train the largest models; returns the head count that they have."""
-    top = question.heads[-1]
-    fewest = [] if question.heads[0] == top else question.random([question.heads[0]], range(OTHER_SEEDS))
-    yield from _at_top(question, results, top, effort.top_seeds, 0, f"{top} heads", fewest)
-    while max(results.estimates(top, 0), default=0) > ROOM * top:
-        larger = [count for count in TOPS if top < count <= question.most]
-        if not larger:
-            break
-        top = larger[0]
-        yield from _at_top(question, results, top, effort.top_seeds, 0, f"{top} heads, for room")
-    return top
+@dataclass(frozen=True)
+class _SearchRounds:
+    """Rounds of one question; `top` is the head count that a descent begins from, `draw` the number of a data draw."""
 
+    question: Question
+    effort: SearchEffort
+    results: SearchResults
 
-def _at_top(
-    question: Question,
-    results: SearchResults,
-    top: int,
-    seeds: int,
-    draw: int,
-    why: str,
-    others: Sequence[Cell] = (),
-) -> Iterator[Round]:
-    """Train random starts at the head count that others descend from; more, at smaller rates, where most got stuck."""
-    yield Round(why, (*question.random([top], range(seeds), draw=draw), *others))
-    for turn, share in enumerate(SLOWER, start=1):
-        enough = 2 if draw == 0 and turn == 1 else 1
-        learned = results.learned(top, draw)
-        if (learned and results.unstuck(top, draw, STUCK) < enough) or (not learned and results.learned_somewhere()):
-            block = range(turn * SEED_BLOCK, turn * SEED_BLOCK + seeds)
-            again = question.random([top], block, draw=draw, rate=share)
-            yield Round(f"{why}: most starts got stuck", tuple(again))
+    def from_above(self) -> Iterator[Round]:
+        question, effort, results = self.question, self.effort, self.results
+        top = yield from self._largest()
+        yield from self._settled(top, draw=0)
+        answer = results.answer(0)
+        for draw in range(1, effort.draws):
+            if answer.heads is None or not question.can_draw(draw):
+                return
+            enough = [count for count in question.between(1, top) if count >= SPARE * answer.heads]
+            other = min([count for count in TOPS if count in enough], default=top)
+            yield from self._at_top(other, OTHER_SEEDS, draw, f"draw {draw + 1} of the data")
+            yield from self._settled(other, draw=draw, around=answer.heads)
+            there = results.answer(draw).heads
+            if there is not None and there < answer.heads:
+                seeds = range(effort.low_seeds, 2 * effort.low_seeds)
+                again = question.random([there], seeds) + self._descended(there, answer.heads, 0)
+                yield Round(f"{there} heads were enough on draw {draw + 1}", tuple(again))
+                yield from self._settled(top, draw=0)
+                answer = results.answer(0)
 
+    def _largest(self) -> Generator[Round, None, int]:
+        """Train the largest models; returns the head count that they have."""
+        question, effort = self.question, self.effort
+        top = question.heads[-1]
+        fewest = [] if question.heads[0] == top else question.random([question.heads[0]], range(OTHER_SEEDS))
+        yield from self._at_top(top, effort.top_seeds, 0, f"{top} heads", fewest)
+        while max(self.results.estimates(top, 0), default=0) > ROOM * top:
+            larger = [count for count in TOPS if top < count <= question.most]
+            if not larger:
+                break
+            top = larger[0]
+            yield from self._at_top(top, effort.top_seeds, 0, f"{top} heads, for room")
+        return top
 
-def _settled(
-    question: Question, effort: SearchEffort, results: SearchResults, top: int, *, draw: int, around: int | None = None
-) -> Iterator[Round]:
-    """Descend from the largest models, and train more at the answer until nothing is missing there."""
-    if results.learned(top, draw):
-        looks = {*results.estimates(top, draw), *([] if around is None else [around])}
-        near = _near(question, looks, top)
-        cells = [cell for count in near for cell in _descended(question, effort, results, count, top, draw)]
-        yield Round(f"descent to {_listed(near)}", tuple(cells))
-    for turn in range(MAX_ROUNDS + 1):
-        missing = [cell for cell in _missing(question, effort, results, top, draw) if cell.key not in results.records]
-        if not missing:
-            return
-        if turn == MAX_ROUNDS:
-            results.at_rest = False
-            return
-        answer = results.answer(draw)
-        why = "no answer yet" if answer.heads is None else f"around {answer.heads} heads"
-        yield Round(why, tuple(missing))
+    def _at_top(self, top: int, seeds: int, draw: int, why: str, others: Sequence[Cell] = ()) -> Iterator[Round]:
+        """Train random starts to descend from; more, at smaller rates, where most got stuck."""
+        question, results = self.question, self.results
+        yield Round(why, (*question.random([top], range(seeds), draw=draw), *others))
+        for turn, share in enumerate(SLOWER, start=1):
+            enough = 2 if draw == 0 and turn == 1 else 1
+            learned = results.learned(top, draw)
+            if (learned and results.unstuck(top, draw, STUCK) < enough) or (
+                not learned and results.learned_somewhere()
+            ):
+                block = range(turn * SEED_BLOCK, turn * SEED_BLOCK + seeds)
+                again = question.random([top], block, draw=draw, rate=share)
+                yield Round(f"{why}: most starts got stuck", tuple(again))
 
+    def _settled(self, top: int, *, draw: int, around: int | None = None) -> Iterator[Round]:
+        """Descend from the largest models, and train more at the answer until nothing is missing there."""
+        results = self.results
+        if results.learned(top, draw):
+            near = self._near({*results.estimates(top, draw), *([] if around is None else [around])}, top)
+            cells = [cell for count in near for cell in self._descended(count, top, draw)]
+            yield Round(f"descent to {_listed(near)}", tuple(cells))
+        for turn in range(MAX_ROUNDS + 1):
+            missing = [cell for cell in self._missing(top, draw) if cell.key not in results.records]
+            if not missing:
+                return
+            if turn == MAX_ROUNDS:
+                results.at_rest = False
+                return
+            answer = results.answer(draw)
+            why = "no answer yet" if answer.heads is None else f"around {answer.heads} heads"
+            yield Round(why, tuple(missing))
 
-def _missing(question: Question, effort: SearchEffort, results: SearchResults, top: int, draw: int) -> list[Cell]:
-    """Return what the answer on one draw of the data depends on; some of it may have been trained."""
-    answer = results.answer(draw)
-    if answer.heads is None:
-        return _without_answer(question, effort, results, top, draw)
-    heads, cells = answer.heads, []
-    for count in (heads, *question.between(heads + 1, top)[:1]):
-        if count < top and len(results.tried(count, draw)) < effort.parents:
-            cells += _descended(question, effort, results, count, top, draw)
-    below = question.below(heads)
-    if below is not None:
-        seeds = effort.low_seeds if draw == 0 else OTHER_SEEDS
-        cells += question.random([below], range(seeds), draw=draw)
-        if results.descents(below, heads, draw) < effort.parents * effort.children:
-            cells += _descended(question, effort, results, below, heads, draw, children=effort.children)
-    return cells
+    def _missing(self, top: int, draw: int) -> list[Cell]:
+        """Return what the answer on one draw of the data depends on; some of it may have been trained."""
+        question, effort, results = self.question, self.effort, self.results
+        heads = results.answer(draw).heads
+        if heads is None:
+            return self._without_answer(top) if draw == 0 else []
+        cells = []
+        for count in (heads, *question.between(heads + 1, top)[:1]):
+            if count < top and len(results.tried(count, draw)) < effort.parents:
+                cells += self._descended(count, top, draw)
+        for below in question.between(1, heads - 1)[-1:]:
+            seeds = effort.low_seeds if draw == 0 else OTHER_SEEDS
+            cells += question.random([below], range(seeds), draw=draw)
+            if results.descents(below, heads, draw) < effort.parents * effort.children:
+                cells += self._descended(below, heads, draw, children=effort.children)
+        return cells
 
-
-def _without_answer(
-    question: Question, effort: SearchEffort, results: SearchResults, top: int, draw: int
-) -> list[Cell]:
-    """Try every head count once; then random starts near the estimate, and where the error falls most; then the models
-    there, and the largest, for longer, and what descends from those."""
-    if draw > 0:
+    def _without_answer(self, top: int) -> list[Cell]:
+        """Try every head count once; then random starts near the estimate, and where the error falls most; then the
+        models there, and the largest, for longer, and what descends from those."""
+        question, effort, results = self.question, self.effort, self.results
+        longer = results.continuations(top, 0) < effort.continuations
+        if not results.learned(top, 0):
+            return [question.continued(parent) for parent in results.best(top, 0, effort.parents)] if longer else []
+        near = self._near({*results.estimates(top, 0), *results.steepest(0)}, top)
+        sparse = [count for count in question.between(1, top - 1) if len(results.tried(count, 0)) < OTHER_SEEDS]
+        stages = [
+            lambda: [cell for count in sparse for cell in self._descended(count, top, 0)],
+            lambda: question.random(near, range(effort.low_seeds)) if near else [],
+            lambda: [
+                question.continued(parent)
+                for count in (*near, top)
+                for parent in results.best(count, 0, effort.parents)
+                if longer
+            ],
+            lambda: [cell for count in near for cell in self._descended(count, top, 0)],
+        ]
+        for stage in stages:
+            cells = [cell for cell in stage() if cell.key not in results.records]
+            if cells:
+                return cells
         return []
-    if not results.learned(top, draw):
-        longer = results.continuations(top, draw) < effort.continuations
-        return [question.continued(parent) for parent in results.best(top, draw, effort.parents)] if longer else []
-    middles = {*results.estimates(top, draw), *results.steepest(draw)}
-    near = _near(question, middles, top)
-    sparse = [count for count in question.between(1, top - 1) if len(results.tried(count, draw)) < OTHER_SEEDS]
-    stages = [
-        lambda: [cell for count in sparse for cell in _descended(question, effort, results, count, top, draw)],
-        lambda: question.random(near, range(effort.low_seeds), draw=draw) if near else [],
-        lambda: [
-            question.continued(parent)
-            for count in (*near, top)
-            for parent in results.best(count, draw, effort.parents)
-            if results.continuations(top, draw) < effort.continuations
-        ],
-        lambda: [cell for count in near for cell in _descended(question, effort, results, count, top, draw)],
-    ]
-    for stage in stages:
-        cells = [cell for cell in stage() if cell.key not in results.records]
-        if cells:
-            return cells
-    return []
+
+    def _descended(self, heads: int, above: int, draw: int, *, children: int = 1) -> list[Cell]:
+        """Return models of `heads` heads, descended from the best ones of `above` heads at every length.
+
+        The heads whose removal changes the answers least go. Every length gets `effort.parents * children` models:
+        where more are wanted than there are parents that did not get stuck, the last head to go is one of the next
+        best.
+        """
+        cells, surplus, wanted = [], above - heads, self.effort.parents * children
+        for parents in self.results.parents(above, draw, self.effort.parents, STUCK):
+            for turn in range(wanted):
+                parent, choice = parents[turn % len(parents)], turn // len(parents)
+                order = self.results.elimination(parent).order
+                order = (*order, *set(range(above)).difference(order))  # the last one may go too, if another stays
+                if surplus - 1 + choice < len(order):
+                    cells.append(self.question.descended(parent, (*order[: surplus - 1], order[surplus - 1 + choice])))
+        return cells
+
+    def _near(self, middles: Iterable[int], top: int) -> list[int]:
+        """Return the head counts around each of these, below the largest."""
+        return sorted({count for middle in middles for count in self.question.around(middle) if count < top})
+
+    def more_seeds(self) -> Iterator[Round]:
+        """Train random starts only: some at every head count, then more where the answer is not certain."""
+        question, most = self.question, self.effort.more_seeds
+        seeds = min(SEEDS, most)
+        yield Round("every head count", tuple(question.random(question.heads, range(seeds))))
+        while seeds < most:
+            answer = self.results.answer(0)
+            if answer.low is None or answer.high is None or answer.low == answer.high:
+                return
+            more = range(seeds, min(2 * seeds, most))
+            seeds = more.stop
+            counts = question.between(answer.low - 1, answer.high)
+            yield Round(f"more seeds for {_listed(counts)} heads", tuple(question.random(counts, more)))
 
 
-def _descended(
-    question: Question,
-    effort: SearchEffort,
-    results: SearchResults,
-    heads: int,
-    above: int,
-    draw: int,
-    *,
-    children: int = 1,
-) -> list[Cell]:
-    """Return models of `heads` heads, descended from the best ones of `above` heads at every length.
-
-    The heads whose removal changes the answers least go. Every length gets `effort.parents * children` models: where
-    more are wanted than there are parents that did not get stuck, the last head to go is one of the next best.
-    """
-    cells, surplus = [], above - heads
-    for parents in results.parents(above, draw, effort.parents, STUCK):
-        wanted = effort.parents * children
-        for turn in range(wanted):
-            parent, choice = parents[turn % len(parents)], turn // len(parents)
-            order = results.elimination(parent).order
-            order = (*order, *set(range(above)).difference(order))  # the last one may go too, if another stays
-            if surplus - 1 + choice < len(order):
-                cells.append(question.descended(parent, (*order[: surplus - 1], order[surplus - 1 + choice])))
-    return cells
-
-
-def _near(question: Question, middles: Iterable[int], top: int) -> list[int]:
-    """Return the head counts around each of these, below the largest."""
-    return sorted({count for middle in middles for count in question.around(middle) if count < top})
-
-
-def _more_seeds(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
-    """Train random starts only: some at every head count, then more where the answer is not certain."""
-    seeds = min(SEEDS, effort.more_seeds)
-    yield Round("every head count", tuple(question.random(question.heads, range(seeds))))
-    while seeds < effort.more_seeds and _uncertain(answer := results.answer(0)):
-        assert answer.low is not None
-        assert answer.high is not None
-        more = range(seeds, min(2 * seeds, effort.more_seeds))
-        seeds = more.stop
-        counts = question.between(answer.low - 1, answer.high)
-        yield Round(f"more seeds for {_listed(counts)} heads", tuple(question.random(counts, more)))
-
-
-def _uncertain(answer: Answer) -> bool:
-    return answer.heads is not None and answer.low != answer.high
-
-
-def _listed(counts) -> str:
+def _listed(counts: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(counts)))

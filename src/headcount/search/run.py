@@ -41,20 +41,10 @@ def ask(
     stop: threading.Event | None = None,
     executor: Executor | None = None,
 ) -> tuple[RunSummary, Ended]:
-    """Train round after round into the store.
+    """Train round after round into the store; return the sum of all rounds, and why it ended.
 
-    Args:
-        question: What is asked; it collects the cells.
-        store: A results folder, open for writing; what it holds is not trained again.
-        effort: How much is tried.
-        minutes: When they are over, training ends at its next checkpoint and what has finished counts.
-        command: What was typed.
-        events: Hears how it goes.
-        stop: Ends the run when it is set; KeyboardInterrupt is raised, as by `run_sweep`.
-        executor: Where models are trained; threads of this process where None.
-
-    Returns:
-        The sum of all rounds, and why it ended.
+    The question collects the cells; what the store holds is not trained again. When the `minutes` are over, training
+    ends at its next checkpoint and what has finished counts. The other options are those of `run_sweep`.
 
     Raises:
         BudgetError: If the minutes were over before anything was trained.
@@ -110,25 +100,16 @@ def ask(
             attach_task_facts(store, experiment.name, question.task, question.lengths, question.train, largest)
             if ended == "budget":
                 break
-            results.add(records[cell.key] for cell in sweep.cells)
-    if experiment is None:
-        raise _too_short(minutes)
+            results.add_records(records[cell.key] for cell in sweep.cells)
+    if experiment is None or (ended == "budget" and not records.keys() & set(question.taken.values())):
+        short = f"minutes {minutes:g} is too short: no model was trained. Give more, or ask for fewer lengths or steps."
+        raise BudgetError(short, what="minutes", given=minutes)
     if ended == "settled" and not results.at_rest:
         ended = "rounds"
     _attach_effort(store, experiment.name, effort, ended=ended)
-    if ended == "budget" and not records.keys() & set(question.taken.values()):
-        raise _too_short(minutes)
     seconds = time.monotonic() - began
     summary = RunSummary(experiment=experiment, already_done=already_done, outcomes=dict(outcomes), seconds=seconds)
     return summary, ended
-
-
-def _too_short(minutes: float | None) -> BudgetError:
-    return BudgetError(
-        f"minutes {minutes:g} is too short: no model was trained. Give more, or ask for fewer lengths or steps.",
-        what="minutes",
-        given=minutes,
-    )
 
 
 def attach_task_facts(
@@ -142,7 +123,7 @@ def attach_task_facts(
 def _attach_effort(store: Store, experiment: str, effort: SearchEffort, *, ended: str) -> None:
     """Keep the name of the largest effort that an experiment was asked with, now or before, and how it ended.
 
-    Arguments: `ended` is empty until it ends. An effort of one's own has no name, and comes before those that have.
+    `ended` is empty until it ends. An effort that is none of `EFFORTS` has no name, and comes before those that have.
     """
     levels = ["", *EFFORTS]
     now = next((name for name, each in EFFORTS.items() if each == effort), "")
@@ -183,7 +164,7 @@ def _elimination(cell: Cell, question: Question, store: Store, examples: Prepare
 
 def _early(glimpse: Glimpse, question: Question, events: Events, began: float) -> dict[str, Any]:
     """Say what one of the largest models looks like part-way, and keep it with the model."""
-    spec, first_draw = glimpse.model.spec, glimpse.cell.train.data_seed == question.draw(0)
+    spec, first_draw = glimpse.model.spec, glimpse.cell.train.data_seed == question.data_seed(0)
     if not (spec.removes_heads and first_draw and spec.heads >= max(MIN_EARLY_HEADS, question.heads[-1])):
         return {}
     if not has_learned(glimpse.error, *glimpse.baseline):

@@ -14,7 +14,7 @@ from ..data.files import FORMATS, are_examples, ending, not_read, read_examples,
 from ..data.images import ENDINGS as IMAGE_ENDINGS
 from ..data.images import read_image_folder, visible_entries
 from ..errors import InputError, did_you_mean, require
-from ..registry import plugins, task_at
+from ..registry import first_of, plugins
 from ..store import FILE_NAME
 from .arrays import ArrayTask
 from .base import AbstractTask
@@ -100,7 +100,8 @@ def _found(reference: str, options: dict[str, Any], *, cache: Path | None, plann
         return _examples(path, options)
     if ":" in reference:
         return _from_python(reference, options)
-    if reference and (task := task_at(path, options, cache=cache, planned=planned)) is not None:
+    task = first_of(lambda each: each.task_at(path, options, cache=cache, planned=planned)) if reference else None
+    if task is not None:
         return task
     if reference and os.path.isdir(path):
         return _images(path, options)

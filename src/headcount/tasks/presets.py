@@ -21,7 +21,7 @@ from .._options import Option, argument_options, merged
 from .._shapes import Tokens
 from ..errors import did_you_mean, require, require_count
 from ..keys import named_generator
-from ..registry import studied_task
+from ..registry import first_of
 from .alphabet import AlphabetMaxima
 from .base import AbstractTask, GeneratedTask
 from .function import FunctionTask
@@ -312,5 +312,5 @@ def preset_from_spec(spec: dict[str, Any]) -> AbstractTask | None:
             options["windows"] = [(start, stop) for start, stop in options["windows"]]  # JSON writes pairs as lists
         task = preset(name, **options)
     else:
-        task = studied_task(spec)
+        task = first_of(lambda each: each.task_of_spec(spec))
     return task if task is not None and json.loads(json.dumps(task.spec())) == spec else None

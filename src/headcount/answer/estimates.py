@@ -1,17 +1,25 @@
-"""The support dimension of a task, compared with the answer of training; it is JSON, stored with the experiment.
+"""Other estimates of how many heads a task needs: an early look at a large model, and the support dimension.
 
-A task with a gradient has the one of its target (`theory.support_dim`); data have an estimate from the gradients of a
-trained model, with how often it was right on tasks of known D.
+The support dimension is JSON, stored with the experiment. A task with a gradient has the one of its target
+(`theory.support_dim`); data have an estimate from the gradients of a trained model, with how often it was right on
+tasks of known D.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..store import Record
 from .answer_base import Answer
 from .words import count_of_heads
 
-ATTACHMENT = "support"
-"""The name under which it is stored with an experiment."""
+SUPPORT = "support"
+"""The name under which the support dimension is stored with an experiment."""
+
+
+def early_record(records: Iterable[Record]) -> Record | None:
+    """Return the record with the first estimate that was made part-way through training."""
+    seen = [record for record in records if "early" in record.provenance]
+    return min(seen, key=lambda record: record.provenance["early"]["seconds"], default=None)
 
 
 def support_words(support: Mapping[str, Any] | None, answer: Answer | None) -> str:
