@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._cache import DEFAULT_CACHE_MB, WRITING_SECONDS, cache_bytes, keep_compiled_programs, prune
+from headcount._cache import DEFAULT_CACHE_MB, WRITING_SECONDS, cache_bytes, keep_compiled_programs, prune_cache
 from headcount.errors import InputError
 
 OLD = time.time() - 10 * WRITING_SECONDS
@@ -39,7 +39,7 @@ def entry(folder, name, content, used):
 def test_what_was_used_last_is_kept_and_fits(tmp_path_factory, sizes, most):
     folder = tmp_path_factory.mktemp("kept")
     paths = [entry(folder, str(i), b"z" * size, OLD + i) for i, size in enumerate(sizes)]
-    prune(folder, most)
+    prune_cache(folder, most)
     kept = [path.exists() for path in paths]
     assert sum(size for size, there in zip(sizes, kept, strict=True) if there) <= most
     assert kept == sorted(kept), "the oldest go first"
@@ -55,12 +55,12 @@ def test_entries_that_a_full_disk_cut_short_are_removed(tmp_path):
         for name, content in {"cut": whole[:-9], "empty": b"", "good": whole, "other": b"\x28\xb5\x2f\xfd"}.items()
     )
     young = entry(tmp_path, "young", whole[:-9], time.time())
-    prune(tmp_path, 1 << 20)
+    prune_cache(tmp_path, 1 << 20)
     assert [path.exists() for path in (cut, empty, good, other, young)] == [False, False, True, True, True]
 
 
 def test_a_folder_that_is_not_there_is_no_error(tmp_path):
-    prune(tmp_path / "none", 5)
+    prune_cache(tmp_path / "none", 5)
 
 
 def test_folders_are_left_and_hold_up_nothing(tmp_path):
@@ -68,7 +68,7 @@ def test_folders_are_left_and_hold_up_nothing(tmp_path):
     folder.mkdir()
     os.utime(folder, (OLD - 1, OLD - 1))
     cut, old = entry(tmp_path, "cut", b"", OLD), entry(tmp_path, "old", b"z" * 9, OLD)
-    prune(tmp_path, 5)
+    prune_cache(tmp_path, 5)
     assert [path.exists() for path in (folder, cut, old)] == [True, False, False]
 
 
@@ -86,7 +86,7 @@ def test_an_entry_that_another_process_removes_holds_up_nothing(tmp_path, monkey
 
     for which, name in enumerate(usual):
         gone(name, which)
-    prune(tmp_path, 0)
+    prune_cache(tmp_path, 0)
     monkeypatch.undo()
     assert [path.exists() for path in paths] == [True, True, False, False]
 

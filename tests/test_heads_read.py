@@ -10,7 +10,7 @@ import pytest
 
 from headcount.answer import answer, error_table
 from headcount.engine.data import prepare
-from headcount.heads_read import ATTACHMENT, MAX_LENGTH, attach_heads_read, best_shown, heads_read
+from headcount.heads_read import ATTACHMENT, MAX_LENGTH, attach_model_facts, best_shown, heads_read
 from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.models.class_token import folded
 from headcount.report.heads import heads_read_of
@@ -85,7 +85,7 @@ def test_it_is_kept_beside_the_experiment_once_or_the_reason_why_not(stored, mon
     found = answer(error_table(experiment, [record]))
 
     def kept(stop=None):
-        attach_heads_read(store, experiment, [record], found, TASK, stop)
+        attach_model_facts(store, experiment, [record], found, TASK, stop)
         return store.get(experiment.name, ATTACHMENT)
 
     stop = threading.Event()
@@ -93,7 +93,7 @@ def test_it_is_kept_beside_the_experiment_once_or_the_reason_why_not(stored, mon
     assert set(kept(stop)) == {"skipped"}
     assert kept()["key"] == record.cell.key  # what was skipped is tried again
     with monkeypatch.context() as patched:
-        patched.setattr("headcount.heads_read.heads_read", lambda *_: pytest.fail("computed again"))
+        patched.setattr("headcount.heads_read.heads_read", lambda *_, **__: pytest.fail("computed again"))
         kept()
     store.put(experiment.name, ATTACHMENT, {})
     weights = store.weights_path(record.cell.key)
@@ -101,7 +101,7 @@ def test_it_is_kept_beside_the_experiment_once_or_the_reason_why_not(stored, mon
     skipped = kept()
     assert record.cell.key in skipped["skipped"]
     assert heads_read_of(skipped) is None
-    monkeypatch.setattr("headcount.heads_read.heads_read", lambda *_: {}["a bug"])
+    monkeypatch.setattr("headcount.heads_read.heads_read", lambda *_, **__: {}["a bug"])
     assert "a bug" in kept()["skipped"], "the answer is not lost with it"
 
 

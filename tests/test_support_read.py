@@ -10,10 +10,11 @@ import pytest
 from headcount.answer import answer, error_table
 from headcount.answer.estimates import SUPPORT, support_words
 from headcount.errors import InputError
+from headcount.heads_read import attach_model_facts
 from headcount.models import ClassTokenSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.tasks import ArrayTask
-from headcount.theory.support.stored import attach_support, estimate_support
+from headcount.theory.support.stored import estimate_support
 
 from .helpers.fabricated import finished, sweep
 
@@ -58,7 +59,7 @@ def test_an_estimate_is_kept_beside_an_experiment_on_data_and_compared(tmp_path)
     with Store.open_for_writing(tmp_path) as store:
         store.begin(experiment)
         store.commit([record], {cell.key: model.to_arrays()})
-        attach_support(store, experiment, [record], answered, task)
+        attach_model_facts(store, experiment, [record], answered, task)
         stored = store.get(experiment.name, SUPPORT)
     assert 1 <= stored["estimate"] <= 5
     assert "tokens at once" in support_words(stored, answered)

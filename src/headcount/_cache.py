@@ -55,21 +55,16 @@ def keep_compiled_programs() -> None:
         return
     compiled = folder / "compiled"
     if most == 0:
-        prune(compiled, 0)
+        prune_cache(compiled, 0)
         return
     if not _can_hold(compiled):
         return
-    prune(compiled, most)
-    atexit.register(prune, compiled, most)
-    keep_programs_in(compiled)
-
-
-def keep_programs_in(folder: Path) -> None:
-    """Let JAX keep compiled programs in a folder."""
+    prune_cache(compiled, most)
+    atexit.register(prune_cache, compiled, most)
     import jax
 
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
-    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_compilation_cache_dir", str(compiled))
     # Small programs too: tens of them, each read in a tenth of the time that it takes to compile.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
@@ -83,7 +78,7 @@ def _can_hold(folder: Path) -> bool:
         return False
 
 
-def prune(folder: Path, most: int) -> None:
+def prune_cache(folder: Path, most: int) -> None:
     """Remove what was not used for longest until at most `most` bytes are left, and what a full disk cut short.
 
     Other processes may write, read and prune the folder meanwhile: an entry that is gone is compiled again.

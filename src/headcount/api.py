@@ -11,10 +11,10 @@ from typing import Any
 from .answer.answer import WITHIN_FACT
 from .engine import Executor, RunSummary, Sweep, executor_of, plan_sweep, run_sweep, spec_of
 from .events import Event, Events, heard_by
-from .heads_read import attach_heads_read
+from .heads_read import attach_model_facts
 from .measurement import Measurement
 from .models import AbstractSpec
-from .registry import TaskFact, after_training, task_facts
+from .registry import TaskFact, task_facts
 from .report.files import file_name
 from .report.progress import automatic_progress
 from .request import Request
@@ -168,10 +168,9 @@ def _measured(
                 live.ended = ended
             if request.within is not None:
                 store.put(run.experiment.name, WITHIN_FACT, request.within)
-            stored = dict(store.facts(run.experiment.name))
-            measurement = Measurement.of_run(run, store, ended=ended, command=command, facts=stored)
+            measurement = Measurement.of_run(run, store, ended=ended, command=command)
             _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
-            stored |= store.facts(measurement.experiment.name)
+            measurement.facts.update(store.facts(measurement.experiment.name))
             return measurement
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(asked, store)) from None
@@ -215,8 +214,7 @@ def _store_findings(
         return
     for fact in facts:
         store.put(measurement.experiment.name, fact.name, fact.content)
-    for find_out in (attach_heads_read, after_training):
-        find_out(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
+    attach_model_facts(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
 
 
 def _kept(asked: Sweep | Question, store: Store) -> str:

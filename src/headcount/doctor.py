@@ -5,7 +5,6 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,9 +16,6 @@ from .engine import hardware, run_sweep, sweep, versions
 from .errors import HeadcountError, InputError
 from .store import Store
 from .tasks import max_plus_min
-
-Found = tuple[bool, str]
-"""Whether a check is fine, and what was found."""
 
 
 @dataclass(frozen=True)
@@ -41,29 +37,29 @@ def examine() -> list[Finding]:
         "disk": _disk,
         "training": _training,
     }
-    return [Finding(name, *_guarded(check)) for name, check in checks.items()]
+    findings = []
+    for name, check in checks.items():
+        try:
+            fine, found = check()
+        except HeadcountError as error:
+            fine, found = False, str(error)
+        except Exception as error:
+            fine, found = False, f"{type(error).__name__}: {error}"
+        findings.append(Finding(name, fine, found))
+    return findings
 
 
-def _guarded(check: Callable[[], Found]) -> Found:
-    try:
-        return check()
-    except HeadcountError as error:
-        return False, str(error)
-    except Exception as error:
-        return False, f"{type(error).__name__}: {error}"
-
-
-def _versions() -> Found:
+def _versions() -> tuple[bool, str]:
     listed = ", ".join(f"{name} {number}" for name, number in versions().items())
     return True, f"{listed}, {platform.system()} {platform.machine()}"
 
 
-def _device() -> Found:
+def _device() -> tuple[bool, str]:
     machine = hardware(backend="reference")
     return True, f"{machine.description}, {machine.memory / 2**30:.1f} GiB for training"
 
 
-def _backend() -> Found:
+def _backend() -> tuple[bool, str]:
     """Check which back end computes. Without kernels all is fine, and slower; kernels that cannot be used are not."""
     if chosen() == "fused":
         require_working()
@@ -75,7 +71,7 @@ def _backend() -> Found:
     return not available.installed, f"{lost}; {available.problem}"
 
 
-def _cluster() -> Found:
+def _cluster() -> tuple[bool, str]:
     """Whether `--on ray` can work. Without Ray all is fine: nothing else needs it."""
     try:
         return True, f"ray {version('ray')}: --on ray trains on a cluster"
@@ -83,12 +79,12 @@ def _cluster() -> Found:
         return True, "no Ray, which only --on ray needs: pip install 'headcount[ray]'"
 
 
-def _disk() -> Found:
+def _disk() -> tuple[bool, str]:
     free = shutil.disk_usage(Path.cwd()).free
     return free > 100 << 20, f"{free / 2**30:.1f} GiB free in this folder"
 
 
-def _training() -> Found:
+def _training() -> tuple[bool, str]:
     """Train a tiny sweep with the real engine and store, in a temporary folder."""
     try:
         chosen()

@@ -4,6 +4,7 @@ The error without a head is that of the trained model with the head's output set
 this model relies on, not what a model trained without the head would reach: that is what the sweep measures.
 """
 
+import functools
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from .answer import Answer
 from .engine.data import PROBE_EXAMPLES, prepare, target_units
 from .errors import InputError, require
 from .models import AbstractModel, AbstractSpec, from_arrays, spec_from_dict
+from .registry import plugins
 from .store import Experiment, Outcome, Record, Store, TrainSpec
 from .tasks import AbstractTask
 from .tasks.objective import AbstractLabelObjective
@@ -36,7 +38,7 @@ JUDGED = 2000
 DIGITS = 3
 
 
-def attach_heads_read(
+def attach_model_facts(
     store: Store,
     experiment: Experiment,
     records: Iterable[Record],
@@ -44,22 +46,25 @@ def attach_heads_read(
     task: AbstractTask,
     stop: threading.Event | None = None,
 ) -> None:
-    """Store what the heads of the best model read with an experiment, or why that cannot be said: `skipped`.
+    """Store what the best model shows: what its heads read, and what satellites find out; or why not, as `skipped`.
 
     What is kept of the same model is not computed again. The answer is there already, so neither a `stop` nor weights
     that are missing, a task that cannot be drawn or too little memory raise anything.
     """
     record = best_shown(experiment, records, answer)
-    stored = store.get(experiment.name, ATTACHMENT, {})
-    if record is not None and stored.get("key") == record.cell.key and "skipped" not in stored:
-        return
-    try:
-        require(record is not None, f"no model of at most {MAX_LENGTH} tokens has finished.")
-        assert record is not None
-        content = heads_read(store, experiment, record, task, stop)
-    except Exception as error:  # the answer, which is stored by now, must not be lost with this
-        content = {"skipped": f"{type(error).__name__}: {error}"}
-    store.put(experiment.name, ATTACHMENT, content)
+    looks = {name: look for each in plugins() for name, look in each.model_facts(task).items()}
+    for name, look in {ATTACHMENT: functools.partial(heads_read, stop=stop), **looks}.items():
+        stored = store.get(experiment.name, name, {})
+        if record is not None and stored.get("key") == record.cell.key and "skipped" not in stored:
+            continue
+        try:
+            require(record is not None, f"no model of at most {MAX_LENGTH} tokens has finished.")
+            require(stop is None or not stop.is_set(), "it was interrupted.")
+            assert record is not None
+            content = look(store, experiment, record, task)
+        except Exception as error:  # the answer, which is stored by now, must not be lost with this
+            content = {"skipped": f"{type(error).__name__}: {error}"}
+        store.put(experiment.name, name, content)
 
 
 def heads_read(

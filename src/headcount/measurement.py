@@ -1,8 +1,8 @@
 """What was measured: an experiment with its records, and everything one asks of it."""
 
-import contextlib
 import functools
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from .answer.coverage import Coverage, coverage_of
 from .answer.estimates import SUPPORT, early_record
 from .errors import InputError, StoreError, did_you_mean, require
 from .registry import has_cells
-from .store import Experiment, Outcome, Record, Store, Value
+from .store import Experiment, Outcome, Progress, Record, Store, Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ class Measurement:
             last round) or "budget" (the minutes were over); empty where every combination was trained, or where it was
             loaded.
         command: What was typed, where it was measured from the command line.
-        facts: What is stored with the models; None: it is read from the folder when it is needed.
+        facts: What is stored with the models, by name.
 
     Example:
         >>> import tempfile, numpy as np, headcount as hc
@@ -62,16 +62,23 @@ class Measurement:
     run: "RunSummary | None" = None
     ended: str = ""
     command: str = ""
-    facts: dict[str, Any] | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of_run(cls, run: "RunSummary", store: Store, **fields: Any) -> "Measurement":
         """Return the whole experiment of a run, read from the open store; `fields` are further ones of it."""
         (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
         (progress,) = (each for each in store.progress() if each.experiment == experiment.name)
-        coverage = coverage_of(progress, store.get(experiment.name, "effort"))
-        records = tuple(experiment.own(store.records()))
-        return cls(experiment=experiment, records=records, folder=store.root, coverage=coverage, run=run, **fields)
+        return cls.stored(experiment, store.records(), progress, store, run=run, **fields)
+
+    @classmethod
+    def stored(
+        cls, experiment: Experiment, records: Iterable[Record], progress: Progress, store: Store, **fields: Any
+    ) -> "Measurement":
+        """Return an experiment of an open store; `records` may hold those of others."""
+        facts, own = store.facts(experiment.name), tuple(experiment.own(records))
+        coverage = coverage_of(progress, facts)
+        return cls(experiment=experiment, records=own, folder=store.root, coverage=coverage, facts=facts, **fields)
 
     @functools.cached_property
     def table(self) -> ErrorTable:
@@ -99,17 +106,8 @@ class Measurement:
         gradient, at the longest length up to 64 (`value`, `exact`), or of data an `estimate` from the gradients of
         the best model; None where neither is there. See docs/support.md.
         """
-        stored = self._facts.get(SUPPORT)
+        stored = self.facts.get(SUPPORT)
         return None if stored is None or "skipped" in stored else stored
-
-    @functools.cached_property
-    def _facts(self) -> dict[str, Any]:
-        """What is stored with the models; nothing where the folder cannot be read any more."""
-        if self.facts is not None:
-            return self.facts
-        with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
-            return store.facts(self.experiment.name)
-        return {}
 
     def __str__(self) -> str:
         """Return the answer in a sentence; where it is from a part of the models, that comes first."""
@@ -199,7 +197,7 @@ class Measurement:
         document = experiment_document(
             self.experiment,
             self.records,
-            self._facts,
+            self.facts,
             folder=str(self.folder),
             command=self.command,
             table=self.table,
@@ -229,15 +227,10 @@ def load(folder: Path | str) -> list[Measurement]:
     folder = Path(folder)
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
-        coverage = {
-            each.experiment: coverage_of(each, store.get(each.experiment, "effort")) for each in store.progress()
-        }
-    trained = [each for each in experiments if has_cells(each.study)]
-    if experiments and not trained:
-        raise StoreError(
-            f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."
-        )
-    return [
-        Measurement(experiment=each, records=tuple(each.own(records)), folder=folder, coverage=coverage[each.name])
-        for each in trained
-    ]
+        progress = {each.experiment: each for each in store.progress()}
+        trained = [each for each in experiments if has_cells(each.study)]
+        if experiments and not trained:
+            raise StoreError(
+                f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."
+            )
+        return [Measurement.stored(each, records, progress[each.name], store) for each in trained]

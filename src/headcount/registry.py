@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from ._options import Option
 
 if TYPE_CHECKING:
-    import threading
-
-    from .answer import Answer
     from .engine import Executor
     from .report.document import Document
     from .store import Experiment, Record, Store
     from .tasks import AbstractTask
+
+    ModelFact = Callable[[Store, Experiment, Record, AbstractTask], dict[str, Any]]
 
 T = TypeVar("T")
 SATELLITES = ("pretrained", "theory", "cluster", "serve", "papers")
@@ -142,16 +141,9 @@ class Plugin:
         """Return what is known of a task before training, unless `stored` has it. Raises nothing."""
         return ()
 
-    def after_training(
-        self,
-        store: "Store",
-        experiment: "Experiment",
-        records: "Sequence[Any]",
-        answer: "Answer",
-        task: "AbstractTask",
-        stop: "threading.Event | None",
-    ) -> None:
-        """Store what can be found out about the trained models. Raises nothing: the answer is there already."""
+    def model_facts(self, task: "AbstractTask") -> Mapping[str, "ModelFact"]:
+        """Return what to find out about the best model that was trained on a task, by the name it is stored under."""
+        return {}
 
 
 @functools.cache
@@ -183,9 +175,3 @@ def first_of(ask: Callable[[Plugin], T | None]) -> T | None:
 def task_facts(task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any] | None = None) -> list[TaskFact]:
     """Return what the satellites know of a task before training, less what is stored."""
     return [fact for each in plugins() for fact in each.task_facts(task, lengths, stored or {})]
-
-
-def after_training(store: "Store", experiment: "Experiment", *about: Any) -> None:
-    """Let the satellites store what they find out about trained models; see `Plugin.after_training`."""
-    for each in plugins():
-        each.after_training(store, experiment, *about)

@@ -184,11 +184,11 @@ class Request:
     @property
     def _axes(self) -> dict[str, Sequence[Any]]:
         """Heads, length and seed, and in between those axes of which values are given."""
-        seeds, heads = recipes.SEEDS if self.seeds is None else self.seeds, self._tried_heads
+        seeds = recipes.SEEDS if self.seeds is None else self.seeds
         require_count("seeds", seeds)
         require_within(f"seeds is {shortened(seeds)}", seeds, "HEADCOUNT_MAX_MODELS")
         axes = {
-            "heads": recipes.HEADS if heads is None else heads,
+            "heads": self._tried_heads,
             "rank": self.ranks,
             "kv_heads": self._groups,
             "head_dim": self.head_dims,
@@ -204,14 +204,16 @@ class Request:
         return None if isinstance(self.kv_heads, int) else self.kv_heads
 
     @property
-    def _tried_heads(self) -> Sequence[int] | None:
+    def _tried_heads(self) -> Sequence[int]:
         """The head counts given; where none are, those of the recipe that one number of kv_heads divides.
 
         Its first three multiples where that leaves fewer than two.
         """
-        shared, given = self.kv_heads, self.heads is not None or "heads" in (self.axes or {})
-        if given or not isinstance(shared, int) or self.model is not None:
+        shared = self.kv_heads
+        if self.heads is not None:
             return self.heads
+        if not isinstance(shared, int) or self.model is not None or "heads" in (self.axes or {}):
+            return recipes.HEADS
         dividing = tuple(count for count in recipes.HEADS if count % shared == 0)
         return dividing if len(dividing) > 1 else (shared, 2 * shared, 3 * shared)
 
@@ -224,10 +226,10 @@ class Request:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is not tried of what was asked for, in a line; none where all is."""
-        tried = recipes.HEADS if self.heads is None else self.heads
+        tried = self._tried_heads
         without = {groups: [count for count in tried if count % groups] for groups in self._groups or ()}
-        if self._tried_heads is not None and self.heads is None:
-            without = {self.kv_heads: [count for count in recipes.HEADS if count not in self._tried_heads]}
+        if isinstance(self.kv_heads, int) and self.heads is None:
+            without = {self.kv_heads: [count for count in recipes.HEADS if count not in tried]}
         words = [f"kv_heads {groups} with {listed(counts)} heads" for groups, counts in without.items() if counts]
         return (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
 

@@ -6,7 +6,7 @@ import pytest
 
 from headcount.answer import answer, error_table
 from headcount.answer.baselines import Baseline
-from headcount.answer.commands import changed
+from headcount.answer.commands import changed_command
 from headcount.answer.next_steps import MAX_STEPS, NextStep, Situation, next_steps
 from headcount.store import Outcome
 
@@ -202,7 +202,7 @@ def test_without_a_command_the_change_is_python():
 
 @pytest.mark.parametrize("given", ["--steps 5", "--steps=5", ""])
 def test_an_option_is_replaced_or_added_and_names_stay_quoted(given):
-    command = changed(
+    command = changed_command(
         f"headcount measure 'my data.npz' {given} --labels", {"steps": 10, "learning_rates": [0.003, 0.01]}
     )
     assert command == "headcount measure 'my data.npz' --labels --steps 10 --learning-rates 0.003,0.01"

@@ -139,11 +139,11 @@ def test_stopped_when_all_is_trained_the_answer_is_given(measured, copied, monke
         store.put(experiment.name, ATTACHMENT, {})
     read, in_use = heads_read, []
 
-    def stopped(*arguments):
+    def stopped(*arguments, stop):
         signal.raise_signal(signal.SIGINT)
-        assert arguments[-1].wait(timeout=30)
+        assert stop.wait(timeout=30)
         in_use.append(headcount("measure", "max-plus-min", "--out", copied).code)
-        return read(*arguments)
+        return read(*arguments, stop=stop)
 
     monkeypatch.setattr("headcount.heads_read.heads_read", stopped)
     result = headcount(*MEASURE, "--out", copied)

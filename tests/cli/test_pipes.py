@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount._cache import prune
+from headcount._cache import prune_cache
 from headcount.store import FILE_NAME, Store
 from headcount.store.folders import LOCK_NAME
 from headcount.store.live import LIVE_FILE
@@ -113,8 +113,8 @@ with Store.open_for_reading(sys.argv[1]) as store:
 
 def test_the_cache(tmp_path):
     os.mkfifo(tmp_path / "program-cache")
-    prune(tmp_path, 10**9)
+    prune_cache(tmp_path, 10**9)
     assert not (tmp_path / "program-cache").exists()
     os.mkfifo(tmp_path / "negatives.npy")
-    script = "import sys; from pathlib import Path; from headcount.papers.data.mining import _load; "
-    assert ended(script + "assert _load(Path(sys.argv[1]), (1, 1)) is None", tmp_path / "negatives.npy") == []
+    script = "import sys; from pathlib import Path; from headcount.papers.data.mining import _load_lists; "
+    assert ended(script + "assert _load_lists(Path(sys.argv[1]), (1, 1)) is None", tmp_path / "negatives.npy") == []

@@ -64,9 +64,7 @@ def answer(
         found = answer_by_heads(table, resamples=resamples, seed=seed)
         if examples is not None and (draws := usable_draws(table)):
             found = enough_heads(draws, found, examples=examples, within=within, resamples=resamples, seed=seed)
-    if lengthless:
-        found = replace(found, by_length={})
-    return replace(found, notes=(*notes, *found.notes))
+    return replace(found, notes=(*notes, *found.notes), by_length={} if lengthless else found.by_length)
 
 
 def answer_of(table: ErrorTable, facts: Mapping[str, Any]) -> Answer:

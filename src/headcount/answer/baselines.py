@@ -9,8 +9,6 @@ import numpy as np
 from .table import ErrorTable
 
 CONSTANT, POOLED = "constant", "pooled"
-CONSTANT_LABELS = {"nmse": "predicting the mean"}
-MOST_FREQUENT = "always the most frequent label"
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def baselines_of(table: ErrorTable, stored: Iterable[Mapping[str, Any]]) -> tupl
         for each in _at_length(stored, length)
         if each.get("error") is not None and each["name"] != CONSTANT
     ]
-    label = CONSTANT_LABELS.get(table.metric.name, MOST_FREQUENT)
+    label = "predicting the mean" if table.metric.name == "nmse" else "always the most frequent label"
     constant = Baseline(CONSTANT, label, _constant(table, length))
     return (constant, *sorted(others, key=lambda each: each.error))
 

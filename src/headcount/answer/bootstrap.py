@@ -30,13 +30,13 @@ def bootstrap(errors: Float[np.ndarray, "*cells seeds"], resamples: int = RESAMP
     Every cell has a finished seed; NaN marks the others, which are errors of no size and are never drawn.
     """
     finished = np.sum(~np.isnan(errors), axis=-1, keepdims=True)
-    seeds, generator = errors.shape[-1], named_generator(seed, "resampled seeds")
+    ranked, seeds, generator = np.sort(errors, axis=-1), errors.shape[-1], named_generator(seed, "resampled seeds")
     if seeds > MANY_SEEDS:
-        return _of_many(np.sort(errors, axis=-1), finished, resamples, generator)
+        return _of_many(ranked, finished, resamples, generator)
     drawn = (generator.random((resamples, *errors.shape)) * finished).astype(np.int64)
     # Places among the sorted errors, NaN last: the smallest place drawn is the smallest error.
     drawn = np.where(np.arange(seeds) < finished, drawn, seeds - 1) if (finished < seeds).any() else drawn
-    values = _gathered(np.sort(errors, axis=-1), np.sort(drawn, axis=-1))
+    values = np.take_along_axis(ranked[None], np.sort(drawn, axis=-1), axis=-1)
     return Resampled(values[..., 0], middle_of(values))
 
 
@@ -59,14 +59,8 @@ def _of_many(
     above = 1 - generator.random(shape) ** (1 / np.maximum(count - 1 - low, 1))
     upper = middle + np.where(high > low, (1 - middle) * above, 0.0)
     places = [np.minimum((number * count).astype(np.int64), count - 1)[..., None] for number in (first, middle, upper)]
-    best, lower_middle, upper_middle = (_gathered(ranked, place)[..., 0] for place in places)
+    best, lower_middle, upper_middle = (np.take_along_axis(ranked[None], place, axis=-1)[..., 0] for place in places)
     return Resampled(best, (lower_middle + upper_middle) / 2)
-
-
-def _gathered(values: np.ndarray, places: Int[np.ndarray, "resamples *cells draws"]) -> np.ndarray:
-    """Return `values[cell, places[resample, cell, draw]]`."""
-    offsets = np.arange(values.size // values.shape[-1]).reshape(*values.shape[:-1], 1) * values.shape[-1]
-    return values.ravel()[places + offsets]
 
 
 def interval_of(tried: tuple[int, ...], index: int, drawn: Int[np.ndarray, " resamples"]) -> tuple[int, int]:

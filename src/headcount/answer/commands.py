@@ -8,16 +8,16 @@ FLAGS = ("--labels", "--regression", "--live", "--dry-run", "--json")
 """Options of `headcount measure` without a value."""
 
 
-def changed(command: str, options: Mapping[str, Any]) -> str:
+def changed_command(command: str, options: Mapping[str, Any]) -> str:
     """Return the command with these options; without a command, the call of `hc.measure` with these arguments.
 
     Options are named as arguments are in Python: `layers`, `learning_rates`.
 
     Example:
-        >>> from headcount.answer.commands import changed
-        >>> changed("headcount measure mine.npz --steps 500", {"steps": 1000, "heads": range(1, 17)})
+        >>> from headcount.answer.commands import changed_command
+        >>> changed_command("headcount measure mine.npz --steps 500", {"steps": 1000, "heads": range(1, 17)})
         'headcount measure mine.npz --steps 1000 --heads 1:16'
-        >>> changed("", {"heads": range(1, 17), "effort": "thorough"})
+        >>> changed_command("", {"heads": range(1, 17), "effort": "thorough"})
         "hc.measure(..., heads=range(1, 17), effort='thorough')"
     """
     if not _split(command):
@@ -32,18 +32,18 @@ def as_arguments(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={_as_python(value)}" for name, value in options.items())
 
 
-def task_of(command: str) -> str:
+def measured_task(command: str) -> str:
     """Return what a command measures: its first word that is no option and no value of one; "" without one.
 
     Example:
-        >>> from headcount.answer.commands import task_of
-        >>> task_of("headcount measure --labels --steps 500 mine.npz")
+        >>> from headcount.answer.commands import measured_task
+        >>> measured_task("headcount measure --labels --steps 500 mine.npz")
         'mine.npz'
     """
     return next((words[0] for flag, words in _split(command)[2:] if not flag), "")
 
 
-def value_of(command: str, option: str) -> str:
+def option_value(command: str, option: str) -> str:
     """Return the value of an option, such as `--targets`; "" where it is not given."""
     given = (words[-1].removeprefix(f"{option}=") for flag, words in _split(command) if flag == option)
     return next(given, "")

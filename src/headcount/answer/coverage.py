@@ -73,8 +73,9 @@ class Coverage:
         return {"complete": self.complete, "missing": self.missing, "command": self.command}
 
 
-def coverage_of(progress: Progress, effort: Mapping[str, Any] | None, *, running: bool = False) -> Coverage:
-    """Return how much of an experiment is trained; `effort` is its stored fact of this name."""
+def coverage_of(progress: Progress, facts: Mapping[str, Any], *, running: bool = False) -> Coverage:
+    """Return how much of an experiment is trained; `facts` are those stored with it."""
+    effort = facts.get("effort")
     commands = [command for command, _ in progress.runs if command]
     return Coverage(
         trained=progress.done,

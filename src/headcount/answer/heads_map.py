@@ -132,7 +132,10 @@ def _sentence(places: tuple[HeadsAt, ...]) -> str:
     if len(by_count) == 1 and not far:
         (count,) = by_count
         assert count is not None
-        return f"needs {count_of_heads(count)} {_interval(places)} at every {_axes(places)} tried"
+        needs = [each.needs for each in places if each.needs is not None]
+        interval = f"[{min(need.low for need in needs)}, {max(need.high for need in needs)}]"
+        axes = " and ".join(axis for axis in MAP_AXES if any(getattr(each, axis) is not None for each in places))
+        return f"needs {count_of_heads(count)} {interval} at every {axes} tried"
     counts = sorted(count for count in by_count if count is not None)
     words = [f"{count_of_heads(count)} with {_where(by_count[count])}" for count in counts]
     if None in by_count:
@@ -141,15 +144,6 @@ def _sentence(places: tuple[HeadsAt, ...]) -> str:
         ends = dict.fromkeys(factor_words(pick(each.behind for each in far)) for pick in (min, max))
         words.append(f"with {_where(far)} the error stays {' to '.join(ends)} times the best at every head count")
     return f"needs {'; '.join(words)}"
-
-
-def _interval(places: tuple[HeadsAt, ...]) -> str:
-    needs = [each.needs for each in places if each.needs is not None]
-    return f"[{min(need.low for need in needs)}, {max(need.high for need in needs)}]"
-
-
-def _axes(places: tuple[HeadsAt, ...]) -> str:
-    return " and ".join(axis for axis in MAP_AXES if any(getattr(each, axis) is not None for each in places))
 
 
 def _where(places: list[HeadsAt]) -> str:

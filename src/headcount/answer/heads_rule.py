@@ -144,7 +144,8 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
         drop = DropTransition(None, GROWS_WITH_LENGTH)
     enough_seeds = np.isfinite(table.errors).sum(axis=2).min() >= MIN_SLOPE_SEEDS
     slope = slope_transition(rising) if enough_seeds else None
-    kind, floor = _kind(drop, best), _floor(judged)
+    kind = _kind(drop, best)
+    floor = float(judged.errors.min(axis=0).max()) if has_floor(judged.relative) else None
     estimates = (None if kind == "floor" else drop.index, slope, reversal_transition(reversals))
     agreeing = indices[indices != NONE]
     unstable = drop.index is not None and len(agreeing) < len(indices) / 2
@@ -197,13 +198,6 @@ def _kind(drop: DropTransition, best: Float[np.ndarray, "heads lengths"]) -> Kin
         return "none"
     first = drop.index == 0 and bool(best[0].max() > SMALL)
     return "floor" if first or (drop.fold is not None and drop.fold < MIN_FOLD) else "needs"
-
-
-def _floor(judged: ErrorTable) -> float | None:
-    """Return the error that stays at every head count, at the worst length; None where it is not worth naming."""
-    if not has_floor(judged.relative):
-        return None
-    return float(judged.errors.min(axis=0).max())
 
 
 def _floor_sentence(judged: ErrorTable, at: int) -> str:

@@ -15,7 +15,7 @@ from ..store import Experiment, Outcome, Record, TrainSpec
 from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
-from .commands import as_arguments, as_option, changed, task_of, value_of
+from .commands import as_arguments, as_option, changed_command, measured_task, option_value
 from .heads_map import has_heads_map
 from .heads_rule import DIVERGED, ONE_SEED, judged_errors
 from .prose import differ_by_chance
@@ -96,12 +96,14 @@ class Situation:
     def step(self, why: str, **options: Any) -> NextStep:
         """Return a step that changes one option; in words alone where the run may not take it."""
         ((name, value),) = options.items()
-        of_file = self.of_arrays and ":" not in task_of(self.command)
-        if not (of_file or name not in OF_DATA if self.command else name in ALWAYS_TAKEN):
+        taken = name in ALWAYS_TAKEN
+        if self.command:
+            taken = name not in OF_DATA or (self.of_arrays and ":" not in measured_task(self.command))
+        if not taken:
             return NextStep(f"{why} ({as_arguments(options)})")
         if self.command and self.folder and name not in CONTINUING:  # another question, in a folder of its own
             options["out"] = f"{self.folder.rstrip('/')}-{name.replace('_', '-')}-{as_option(value)}"
-        return NextStep(why, changed(self.command, options))
+        return NextStep(why, changed_command(self.command, options))
 
     def setting(self, part: str, name: str, otherwise: Any = None) -> Any:
         """Return a setting of the task, the model or the training that all cells share."""
@@ -133,17 +135,12 @@ class Situation:
         return any(self.setting("task", name) is not None for name in STORED)
 
     @functools.cached_property
-    def decisive(self) -> Record | None:
-        """The record that the answer rests on most: the smallest error at the answer, or of all."""
+    def unsolved(self) -> Record | None:
+        """The best record at the answer, or of all without one; None where its error is too small to be lowered."""
         measured = [record for record in self.records if record.finished and not math.isnan(record.error)]
         at = [record for record in measured if record.cell.model.get("heads") == self.answer.heads]
-        return min(at or measured, key=lambda record: record.error, default=None)
-
-    @property
-    def unsolved(self) -> bool:
-        """Whether the error that the answer rests on is worth lowering."""
-        record = self.decisive
-        return record is not None and record.error > SMALL * record.metrics.get("baseline", 1.0)
+        best = min(at or measured, key=lambda record: record.error, default=None)
+        return None if best is None or best.error <= SMALL * best.metrics.get("baseline", 1.0) else best
 
     @property
     def missing(self) -> int:
@@ -152,9 +149,9 @@ class Situation:
 
     @property
     def overfitted(self) -> float | None:
-        """The training error of the decisive record, where it is far below the validation error."""
-        record = self.decisive
-        if record is None or not self.unsolved or self.setting("train", "train_examples") == 0:
+        """The training error of the unsolved record, where it is far below the validation error."""
+        record = self.unsolved
+        if record is None or self.setting("train", "train_examples") == 0:
             return None
         name = self.table.metric.name
         training = record.metrics.get(f"fitted_{name}", record.metrics.get(f"train_{name}"))
@@ -162,11 +159,8 @@ class Situation:
 
     @property
     def converged(self) -> bool:
-        """Whether the decisive record's error no longer falls at the end of training, or is small."""
-        record = self.decisive
-        if record is None or not self.unsolved:
-            return True
-        errors = [error for _, error in record.curve]
+        """Whether the unsolved record's error no longer falls at the end of training, or there is no such record."""
+        errors = [] if self.unsolved is None else [error for _, error in self.unsolved.curve]
         return len(errors) <= LAST_POINTS or errors[-1] >= FALLING * errors[-LAST_POINTS]
 
 
@@ -281,7 +275,7 @@ def _at_the_query(of: Situation) -> Iterator[NextStep]:
 
 
 def _overfitting(of: Situation) -> Iterator[NextStep]:
-    record, training = of.decisive, of.overfitted
+    record, training = of.unsolved, of.overfitted
     if record is None or training is None:
         return
     words = [error_words(of.table.metric, [value]) for value in (training, record.error)]
@@ -298,7 +292,7 @@ def _overfitting(of: Situation) -> Iterator[NextStep]:
 
 
 def _not_converged(of: Situation) -> Iterator[NextStep]:
-    record = of.decisive
+    record = of.unsolved
     if record is None or of.converged or of.answer.reason.startswith(NOT_LEARNED):
         return
     heads = record.cell.model.get("heads")
@@ -339,9 +333,9 @@ def _settled(of: Situation) -> Iterator[NextStep]:
     folder = of.folder or "DIR"
     yield NextStep("Everything on one page", shlex.join(["headcount", "report", folder]))
     if of.answer.kind == "needs" and of.command:
-        task, words = task_of(of.command), ["headcount", "verify", folder]
+        task, words = measured_task(of.command), ["headcount", "verify", folder]
         if of.stored or task != of.setting("task", "task"):
-            given = {"--task": task} | {option: value_of(of.command, option) for option in OF_THE_TASK}
+            given = {"--task": task} | {option: option_value(of.command, option) for option in OF_THE_TASK}
             words += [word for option, value in given.items() if value for word in (option, value)]
         yield NextStep("Train some of these models again and compare", shlex.join(words))
 

@@ -93,7 +93,7 @@ class ErrorTable:
         return self.reduced(SEED, "mean").errors
 
     def reduced(self, axis: str, how: How = "best") -> "ErrorTable":
-        """The table without an axis: the best, mean, median or worst over what is there along it.
+        """Return the table without an axis: the best, mean, median or worst over what is there along it.
 
         A table that has no such axis is returned as it is.
         """
@@ -122,7 +122,7 @@ class ErrorTable:
         return replace(self, axes=others, errors=errors, deviation=None, **parts)
 
     def select(self, **kept: Any) -> "ErrorTable":
-        """The part with these values: one value drops its axis, several restrict it, in the order they are given.
+        """Return the part with these values: one value drops its axis, several restrict it, in their order.
 
         Raises InputError for an axis or a value that the table does not have.
         """
@@ -142,13 +142,13 @@ class ErrorTable:
         return table
 
     def ordered(self, *axes: str) -> "ErrorTable":
-        """The same table with these axes first, in this order."""
+        """Return the same table with these axes first, in this order."""
         order = [*axes, *(axis for axis in self.axes if axis not in axes)]
         places = [self.index(axis) for axis in order]
         return self._changed({axis: self.axes[axis] for axis in order}, lambda values: values.transpose(places))
 
     def merged(self, axis: str, into: str) -> "ErrorTable":
-        """The table without an axis: its values are joined to those of another, such as "random 0", "descended 1".
+        """Return the table without an axis, its values joined to those of another: "random 0", "descended 1".
 
         A table that has no such axis is returned as it is.
         """
@@ -162,7 +162,7 @@ class ErrorTable:
         return merged.select(**{into: [pair for pair, kept in zip(pairs, there, strict=True) if kept] or pairs[:1]})
 
     def with_axes(self, *axes: str) -> "ErrorTable":
-        """The same table with these axes first, an axis of the one value 1 for each that it lacks."""
+        """Return the same table with these axes first, an axis of the one value 1 for each that it lacks."""
         table = self
         for axis in axes:
             if not table.has(axis):
@@ -176,7 +176,7 @@ class ErrorTable:
         return replace(self, axes=axes, **there)
 
     def at(self, **coordinates: Any) -> float:
-        """The error of one cell, given by a value per axis; NaN where there is none."""
+        """Return the error of one cell, given by a value per axis; NaN where there is none."""
         require(
             coordinates.keys() == self.axes.keys(),
             f"a cell has coordinates {', '.join(self.axes)}, got {', '.join(coordinates)}.",
@@ -186,13 +186,13 @@ class ErrorTable:
         return float(self.errors[tuple(self.axes[axis].index(coordinates[axis]) for axis in self.axes)])
 
     def deviation_at(self, **coordinates: Any) -> float:
-        """The deviation printed next to one cell of a published table; NaN where there is none."""
+        """Return the deviation printed next to one cell of a published table; NaN where there is none."""
         if self.deviation is None:
             return float("nan")
         return replace(self, errors=self.deviation, deviation=None).at(**coordinates)
 
     def aligned(self, other: "ErrorTable") -> Float[np.ndarray, "..."]:
-        """This table's errors at the values of `other`'s axes, NaN where absent; axes that `other` lacks stay whole."""
+        """Return the errors at the values of `other`'s axes, NaN where absent; axes that `other` lacks stay whole."""
         errors = self.errors
         for place, (axis, values) in enumerate(self.axes.items()):
             wanted = other.axes.get(axis, values)
@@ -203,7 +203,7 @@ class ErrorTable:
         return errors
 
     def trimmed(self) -> "ErrorTable":
-        """The table without values of an axis at which nothing is there."""
+        """Return the table without values of an axis at which nothing is there."""
         finite = np.isfinite(self.errors)
         kept = {}
         for place, (axis, values) in enumerate(self.axes.items()):
@@ -212,7 +212,7 @@ class ErrorTable:
         return self.select(**kept)
 
     def lines(self, axis: str) -> list[tuple[dict[str, Any], dict[Any, float]]]:
-        """The errors along an axis, by its value: one line per combination of the other axes, where one is there."""
+        """Return the errors along an axis by its value: a line per combination of the other axes that has any."""
         lines: dict[tuple[Any, ...], dict[Any, float]] = {}
         for at, error in self.ordered(*(name for name in self.axes if name != axis)).cells():
             value = at.pop(axis)
@@ -221,7 +221,7 @@ class ErrorTable:
         return [(dict(at), line) for at, line in lines.items()]
 
     def cells(self) -> list[tuple[dict[str, Any], float]]:
-        """Every cell's coordinates and error, the last axis changing fastest."""
+        """Return every cell's coordinates and error, the last axis changing fastest."""
         places = itertools.product(*self.axes.values())
         return [
             (dict(zip(self.axes, place, strict=True)), float(error))
@@ -229,7 +229,7 @@ class ErrorTable:
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Statistics over seeds: a row per cell of the other axes, the last of them changing fastest.
+        """Return statistics over seeds: a row per cell of the other axes, the last of them changing fastest.
 
         A row has its coordinates, the `QUANTILES`, the `mean`, the `std` (divided by one seed less than there are, NaN
         for a single one), how many `seeds` finished, and how many were `lost`: diverged, failed or missing.
@@ -248,14 +248,14 @@ class ErrorTable:
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON: the metric, the axes, and the errors as nested lists with None for NaN."""
+        """Return JSON: the metric, the axes, and the errors as nested lists with None for NaN."""
         plain = self.errors.astype(object)
         plain[~np.isfinite(self.errors)] = None
         axes = {axis: list(values) for axis, values in self.axes.items()}
         return {"metric": self.metric.name, "label": self.metric.label, "axes": axes, "errors": plain.tolist()}
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row per cell: a column per axis, and the error under its metric's name.
+        """Return one row per cell: a column per axis, and the error under its metric's name.
 
         Raises InputError where pandas is not installed.
         """
@@ -267,19 +267,22 @@ class ErrorTable:
 
 
 def joined(tables: Mapping[str, ErrorTable], axis: str) -> ErrorTable:
-    """Tables with the same axes as one, with a further last axis that has their names; NaN where one lacks a place."""
+    """Join tables of the same axes along a new last axis that has their names; NaN where one lacks a place."""
     first = next(iter(tables.values()))
     values = {name: {value for each in tables.values() for value in each.values(name)} for name in first.axes}
-    axes = {
-        name: tuple(sorted(known, key=lambda each: (isinstance(each, str), each))) for name, known in values.items()
-    }
+    axes = {name: tuple(sorted(known, key=numbers_first)) for name, known in values.items()}
     whole = ErrorTable(axes=axes, errors=np.full([len(known) for known in axes.values()], np.nan), metric=first.metric)
     errors = np.stack([each.aligned(whole) for each in tables.values()], axis=-1)
     return ErrorTable(axes=axes | {axis: tuple(tables)}, errors=errors, metric=first.metric)
 
 
+def numbers_first(value: Any) -> tuple[bool, Any]:
+    """Sort numbers by size, words after them."""
+    return isinstance(value, str), value
+
+
 def middle_of(ranked: Float[np.ndarray, "*cells seeds"]) -> Float[np.ndarray, "*cells"]:
-    """The median, along the last axis, of values sorted with NaN last; NaN where all are."""
+    """Return the median, along the last axis, of values sorted with NaN last; NaN where all are."""
     if not np.isnan(ranked[..., -1]).any():
         size = ranked.shape[-1]
         return (ranked[..., (size - 1) // 2] + ranked[..., size // 2]) / 2
@@ -289,7 +292,7 @@ def middle_of(ranked: Float[np.ndarray, "*cells seeds"]) -> Float[np.ndarray, "*
 
 
 def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Metric | None = None) -> ErrorTable:
-    """The errors of an experiment's records over its axes, less the learning rate, of which the best counts.
+    """Return the errors of an experiment's records over its axes, less the learning rate, of which the best counts.
 
     Arguments: `records` may hold those of other experiments, which are ignored; `metric` is what head counts are
     compared by where none is given. The axes have the values that some record has. Raises InputError where none of the
@@ -325,5 +328,5 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
 
 
 def _metric(records: Sequence[Record], name: str) -> Float[np.ndarray, " records"]:
-    """A metric of each; NaN where a record lacks it."""
+    """Return a metric of each; NaN where a record lacks it."""
     return np.array([record.metrics.get(name, np.nan) for record in records], float)

@@ -112,9 +112,7 @@ class _FolderReading:
         return provenance(records, missing=progress.cells - len(records), runs=progress.runs)
 
     def _coverage(self, experiment: Experiment) -> Coverage:
-        return coverage_of(
-            self.progress[experiment.name], self.attachments[experiment.name].get("effort"), running=self.running
-        )
+        return coverage_of(self.progress[experiment.name], self.attachments[experiment.name], running=self.running)
 
 
 def _require_one_folder(root: Path) -> None:

@@ -69,10 +69,6 @@ class Question:
         place = next((place for place, count in enumerate(counts) if count >= heads), len(counts) - 1)
         return counts[max(0, place - 1) : place + 2]
 
-    def below(self, heads: int) -> int | None:
-        """Return the largest head count below `heads` that may be tried."""
-        return max(self.between(1, heads - 1), default=None)
-
     def can_draw(self, number: int) -> bool:
         """Whether there is another draw of the data, of which the validation examples are not all alike."""
         if not self.task.resamples or self.task.endless:

@@ -73,10 +73,12 @@ class SearchResults:
 
         One did if it ends with more than `factor` times the smallest error that any model of its length has.
         """
-        return min(
-            sum(record.error <= max(factor * smallest, NEVER_STUCK) for record in self._of(draw, heads, length))
-            for length, smallest in self._smallest().items()
-        )
+        counts = []
+        for length in self.question.lengths:
+            errors = [record.error for record in self._finished() if record.cell.length == length]
+            limit = max(factor * min(errors, default=0.0), NEVER_STUCK)
+            counts.append(sum(record.error <= limit for record in self._of(draw, heads, length)))
+        return min(counts)
 
     def parents(self, heads: int, draw: int, count: int, factor: float) -> list[list[Cell]]:
         """Return per length the best cells of a head count; those that got stuck only where all did."""
@@ -85,13 +87,6 @@ class SearchResults:
             best = self._ranked(heads, length, draw)[:count]
             chosen.append([record.cell for record in best if record.error <= max(factor * best[0].error, NEVER_STUCK)])
         return [cells for cells in chosen if cells]
-
-    def _smallest(self) -> dict[int, float]:
-        """Return the smallest error at every length, on any draw of the data."""
-        return {
-            length: min((each.error for each in self._finished() if each.cell.length == length), default=0.0)
-            for length in self.question.lengths
-        }
 
     def _ranked(self, heads: int, length: int, draw: int) -> list[Record]:
         """Sort by error; of equal ones the order is that of their keys, so that it never changes."""

@@ -53,12 +53,12 @@ class Round:
 
 def rounds(question: Question, effort: SearchEffort, results: SearchResults) -> Iterator[Round]:
     """Yield what to train next. When the iteration continues, `results` must hold what the last round asked for."""
-    search = _Search(question, effort, results)
+    search = _SearchRounds(question, effort, results)
     return search.from_above() if question.removes_heads else search.more_seeds()
 
 
 @dataclass(frozen=True)
-class _Search:
+class _SearchRounds:
     """Rounds of one question; `top` is the head count that a descent begins from, `draw` the number of a data draw."""
 
     question: Question
@@ -141,8 +141,7 @@ class _Search:
         for count in (heads, *question.between(heads + 1, top)[:1]):
             if count < top and len(results.tried(count, draw)) < effort.parents:
                 cells += self._descended(count, top, draw)
-        below = question.below(heads)
-        if below is not None:
+        for below in question.between(1, heads - 1)[-1:]:
             seeds = effort.low_seeds if draw == 0 else OTHER_SEEDS
             cells += question.random([below], range(seeds), draw=draw)
             if results.descents(below, heads, draw) < effort.parents * effort.children:

@@ -101,24 +101,15 @@ def ask(
             if ended == "budget":
                 break
             results.add_records(records[cell.key] for cell in sweep.cells)
-    if experiment is None:
-        raise _too_short(minutes)
+    if experiment is None or (ended == "budget" and not records.keys() & set(question.taken.values())):
+        short = f"minutes {minutes:g} is too short: no model was trained. Give more, or ask for fewer lengths or steps."
+        raise BudgetError(short, what="minutes", given=minutes)
     if ended == "settled" and not results.at_rest:
         ended = "rounds"
     _attach_effort(store, experiment.name, effort, ended=ended)
-    if ended == "budget" and not records.keys() & set(question.taken.values()):
-        raise _too_short(minutes)
     seconds = time.monotonic() - began
     summary = RunSummary(experiment=experiment, already_done=already_done, outcomes=dict(outcomes), seconds=seconds)
     return summary, ended
-
-
-def _too_short(minutes: float | None) -> BudgetError:
-    return BudgetError(
-        f"minutes {minutes:g} is too short: no model was trained. Give more, or ask for fewer lengths or steps.",
-        what="minutes",
-        given=minutes,
-    )
 
 
 def attach_task_facts(
@@ -132,7 +123,7 @@ def attach_task_facts(
 def _attach_effort(store: Store, experiment: str, effort: SearchEffort, *, ended: str) -> None:
     """Keep the name of the largest effort that an experiment was asked with, now or before, and how it ended.
 
-    Arguments: `ended` is empty until it ends. An effort of one's own has no name, and comes before those that have.
+    `ended` is empty until it ends. An effort that is none of `EFFORTS` has no name, and comes before those that have.
     """
     levels = ["", *EFFORTS]
     now = next((name for name, each in EFFORTS.items() if each == effort), "")

@@ -1,14 +1,12 @@
 """The plugin of the theory: its verbs, and the support dimension of measured tasks."""
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..registry import Plugin, TaskFact, Verb
 
 if TYPE_CHECKING:
-    from ..answer import Answer
-    from ..store import Experiment, Store
+    from ..registry import ModelFact
     from ..tasks import AbstractTask
 
 VERBS: dict[str, Verb] = {
@@ -66,18 +64,10 @@ class TheoryPlugin(Plugin):
 
         return task_support_facts(task, lengths, stored)
 
-    def after_training(
-        self,
-        store: "Store",
-        experiment: "Experiment",
-        records: Sequence[Any],
-        answer: "Answer",
-        task: "AbstractTask",
-        stop: threading.Event | None,
-    ) -> None:
-        from .support.stored import attach_support
+    def model_facts(self, task: "AbstractTask") -> Mapping[str, "ModelFact"]:
+        from .support.stored import model_facts
 
-        attach_support(store, experiment, records, answer, task, stop)
+        return model_facts(task)
 
 
 PLUGIN = TheoryPlugin()

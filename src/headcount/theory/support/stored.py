@@ -6,8 +6,7 @@ The estimate is its 0.9 quantile over validation examples: the support dimension
 examples lie where the model is wrong. docs/support.md has how often it was right.
 """
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...answer import Answer
 from ...answer.estimates import SUPPORT
 from ...engine.data import PROBE_EXAMPLES
 from ...errors import HeadcountError, InputError, require
-from ...heads_read import best_shown
 from ...models import from_arrays, spec_from_dict
 from ...registry import TaskFact
 from ...store import Experiment, Record, Store
@@ -129,33 +126,12 @@ def _searched_length(lengths: Sequence[int]) -> int:
     return max((length for length in lengths if length <= LONGEST), default=min(lengths))
 
 
-def attach_support(
-    store: Store,
-    experiment: Experiment,
-    records: Iterable[Record],
-    answer: Answer,
-    task: AbstractTask,
-    stop: threading.Event | None = None,
-) -> None:
-    """Keep an estimate of the support dimension with an experiment on stored examples, or why there is none.
-
-    It is that of the model whose heads are shown. What is kept of the same model is not computed again, and nothing is
-    raised: the answer is there already.
-    """
-    record = best_shown(experiment, records, answer)
-    if record is None or not isinstance(task, ArrayTask) or (stop is not None and stop.is_set()):
-        return
-    stored = store.get(experiment.name, SUPPORT, {})
-    if stored.get("key") == record.cell.key and "skipped" not in stored:
-        return
-    try:
-        content = _estimated(store, record, task)
-    except Exception as error:  # the answer, which is stored by now, must not be lost with its addition
-        content = {"skipped": f"{type(error).__name__}: {error}"}
-    store.put(experiment.name, SUPPORT, content)
+def model_facts(task: AbstractTask) -> dict[str, Callable[..., dict[str, Any]]]:
+    """Estimate the support dimension of stored examples from the model whose heads are shown."""
+    return {SUPPORT: _estimated} if isinstance(task, ArrayTask) else {}
 
 
-def _estimated(store: Store, record: Record, task: ArrayTask) -> dict[str, Any]:
+def _estimated(store: Store, experiment: Experiment, record: Record, task: AbstractTask) -> dict[str, Any]:
     if task.vocabulary:
         raise InputError("token ids have no gradient.")
     model = jax.tree.map(jnp.asarray, from_arrays(spec_from_dict(record.cell.model), store.weights(record.cell.key)))
