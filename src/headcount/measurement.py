@@ -99,7 +99,7 @@ class Measurement:
 
     @functools.cached_property
     def _answer(self) -> Answer:
-        return answer_of(self.table, self._facts)
+        return answer_of(self.table, self.facts)
 
     def support(self) -> "dict[str, Any] | None":
         """Return how many tokens the target depends on at once, as stored: the support dimension of a task that has a
