@@ -5,7 +5,7 @@
 A token is the one-hot vector of its symbol; the T symbols of a sequence are independent and uniform.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -44,15 +44,12 @@ class AlphabetMaxima(GeneratedTask):
     dim: int = eqx.field(static=True)
     intrinsic_dim: int | None = eqx.field(static=True)
     task_seed: int = eqx.field(static=True)
-    name: str = eqx.field(static=True, default="alphabet-maxima")
-    uses_positions: bool = eqx.field(static=True, default=False)
+    name: ClassVar[str] = "alphabet-maxima"
 
     def __init__(self, *, length: int = 8, intrinsic_dim: int = 3, symbols: int = 5, task_seed: int = 0):
         require_count("length", length)
-        require_count("symbols", symbols, least=2)
         self.values = jnp.asarray(alphabet_values(intrinsic_dim, symbols, task_seed), jnp.float32)
         self.length, self.dim, self.intrinsic_dim, self.task_seed = length, symbols, intrinsic_dim, task_seed
-        self.name, self.uses_positions = "alphabet-maxima", False
 
     def sample(self, key: Key) -> Tokens:
         return jax.nn.one_hot(jr.randint(key, (self.length,), 0, self.dim), self.dim)

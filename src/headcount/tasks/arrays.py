@@ -22,8 +22,8 @@ from .._choices import ANSWERED_AT, AnsweredAt, require_choice
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from ..errors import require, require_count
 from ..keys import named_key
-from .array_inputs import Label, Sequences, Targets, read_sequences, read_targets
-from .base import Examples, GeneratedTask, Split, check_examples, fingerprint
+from .array_inputs import Label, read_sequences, read_targets
+from .base import Examples, GeneratedTask, Split, fingerprint, require_varied
 from .labelled import MIN_EXAMPLES, MIN_VALIDATION
 from .objective import AbstractObjective, Classification, Regression
 
@@ -96,12 +96,13 @@ class ArrayTask(GeneratedTask):
     validation_fraction: float = eqx.field(static=True)
     held_out: int | None = eqx.field(static=True)
     uses_positions: bool = eqx.field(static=True)
-    intrinsic_dim: int | None = eqx.field(static=True)
     classes: tuple[Label, ...] | None = eqx.field(static=True)
-    _answered_at: AnsweredAt = eqx.field(static=True)
-    _padded: bool = eqx.field(static=True)
-    _vocabulary: int = eqx.field(static=True)
-    _notes: tuple[str, ...] = eqx.field(static=True)
+    answered_at: AnsweredAt = eqx.field(static=True)
+    objective: AbstractObjective = eqx.field(static=True)
+    padded: bool = eqx.field(static=True)
+    vocabulary: int = eqx.field(static=True)
+    notes: tuple[str, ...] = eqx.field(static=True)
+    endless = False
 
     def __init__(
         self,
@@ -124,37 +125,31 @@ class ArrayTask(GeneratedTask):
         require(labels is None or isinstance(labels, bool), what="labels", given=labels, needed=words)
         at = "sequence" if answered_at is None else answered_at
         require_choice("answered_at", at, ANSWERED_AT)
-        _require_one_index(x, y)
-        sequences = read_sequences(x, mask, vocabulary)
-        targets = read_targets(y, labels=labels, answered_at=at)
-        _require_match(sequences, targets, name, answered_at)
-        count, stored = sequences.tokens.shape[:2]
         require_choice("shorter", shorter, get_args(ShorterRule))
-        require(
-            isinstance(validation_fraction, float) and 0.05 <= validation_fraction <= 0.5,
-            what="validation_fraction",
-            given=validation_fraction,
-            needed="between 0.05 and 0.5",
-        )
+        share = isinstance(validation_fraction, float) and 0.05 <= validation_fraction <= 0.5
+        require(share, what="validation_fraction", given=validation_fraction, needed="between 0.05 and 0.5")
+        _require_one_index(x, y)
+        tokens, self.vocabulary, about_x = read_sequences(x, mask, vocabulary)
+        targets, self.classes, about_y = read_targets(y, labels=labels, answered_at=at)
+        self.padded, asks = bool(np.isnan(tokens).any()), at == "query"
+        _require_match(tokens, targets, name, answered_at, is_labels=self.classes is not None, padded=self.padded)
+        count = len(tokens)
         require(
             held_out is None or (isinstance(held_out, int | np.integer) and MIN_VALIDATION <= held_out <= count // 2),
             what="held_out",
             given=held_out,
             needed=f"between {MIN_VALIDATION} and half of the {count} examples",
         )
-        asks = at == "query"
-        tokens = _ending_together(sequences.tokens) if asks and sequences.padded else sequences.tokens
-        self.x, self.y, self.classes = tokens, targets.values, targets.classes  # pyright: ignore[reportAttributeAccessIssue]
-        self.name, self.shorter, self._answered_at = name, shorter, at
-        self._padded, self._vocabulary = sequences.padded, sequences.vocabulary
-        self.length = self._length(length, stored)
+        tokens = _ending_together(tokens) if asks and self.padded else tokens
+        self.x, self.y = tokens, targets  # pyright: ignore[reportAttributeAccessIssue]
+        self.name, self.shorter, self.answered_at, self.uses_positions = name, shorter, at, uses_positions
+        self.objective = Regression() if self.classes is None else Classification()
+        self.length = self._length(length, tokens.shape[1])
         self.validation_fraction, self.held_out = validation_fraction, None if held_out is None else int(held_out)
-        self.uses_positions = uses_positions
-        self.intrinsic_dim = None
         asking = ("the last token of a sequence asks about the others, and is answered",) if asks else ()
-        shape = () if notes else (self._shape_in_words(),)
-        self._notes = (*notes, *shape, *sequences.notes, *targets.notes, *asking)
-        check_examples(self.examples(count, count), name, at, self.objective, self.padded)
+        self.notes = (*(notes or (self._shape_in_words(),)), *about_x, *about_y, *asking)
+        for part, places in zip(Split._fields, self._places(0), strict=True):
+            require_varied(self.y[places], name, part)
 
     def _shape_in_words(self) -> str:
         count, length, dim = self.x.shape
@@ -170,39 +165,9 @@ class ArrayTask(GeneratedTask):
         return self.y.shape[-1] if self.classes is None else len(self.classes)
 
     @property
-    def objective(self) -> AbstractObjective:
-        """Squared error; of labels cross-entropy and the share of wrong answers."""
-        return Regression() if self.classes is None else Classification()
-
-    @property
-    def answered_at(self) -> AnsweredAt:
-        """Where the answer is read: once per sequence, at every token, or at the last one."""
-        return self._answered_at
-
-    @property
-    def padded(self) -> bool:
-        """Whether sequences have unequal lengths: absent tokens are all NaN."""
-        return self._padded
-
-    @property
-    def vocabulary(self) -> int:
-        """How many token ids there are; 0 where tokens are numbers."""
-        return self._vocabulary
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How `x` and `y` were read, to be checked."""
-        return self._notes
-
-    @property
     def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Numbers per token."""
         return self.x.shape[2]
-
-    @property
-    def endless(self) -> bool:
-        """False: only the stored examples are used."""
-        return False
 
     @property
     def resamples(self) -> bool:
@@ -237,8 +202,6 @@ class ArrayTask(GeneratedTask):
             f"{self.name}: the data have length {stored}; for length {asked}, say which tokens to keep: "
             'shorter="leading" or "trailing" (--shorter leading).',
             what="shorter",
-            given=self.shorter,
-            needed='"leading" or "trailing"',
         )
         return asked
 
@@ -259,14 +222,19 @@ class ArrayTask(GeneratedTask):
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         """Return the stored examples, split by `seed`."""
+        train, validation = self._places(seed)
+        train, validation = train[:train_examples], validation[:validation_examples]
+        x, y = self._shortened()
+        return Split(Examples(x[train], y[train]), Examples(x[validation], y[validation]))
+
+    def _places(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return which of the stored examples are for training, and which for validation."""
         if self.held_out is None:
             order = np.asarray(jr.permutation(named_key(seed, "validation split"), len(self.x)))
             held_out = round(self.validation_fraction * len(self.x))
         else:
             order, held_out = np.roll(np.arange(len(self.x)), self.held_out), self.held_out
-        validation, train = order[:held_out][:validation_examples], order[held_out:][:train_examples]
-        x, y = self._shortened()
-        return Split(Examples(x[train], y[train]), Examples(x[validation], y[validation]))
+        return order[held_out:], order[:held_out]
 
     def _shortened(self) -> tuple[Float[AnyArray, "examples length dim"], AnyArray]:
         """Return tokens and targets at this task's length."""
@@ -287,48 +255,33 @@ def _require_one_index(x: Any, y: Any) -> None:
         require(one.equals(other), same, what="y")  # pyright: ignore[reportOptionalMemberAccess]
 
 
-def _require_match(sequences: Sequences, targets: Targets, name: str, answered_at: AnsweredAt | None) -> None:
+def _require_match(
+    x: np.ndarray, y: np.ndarray, name: str, answered_at: AnsweredAt | None, *, is_labels: bool, padded: bool
+) -> None:
     """Raise `InputError` unless sequences and targets belong together."""
-    x, y = sequences.tokens, targets.values
     require(len(x) == len(y), f"{name}: x has {len(x)} examples but y has {len(y)}; they must match.")
     require(0 not in y.shape, f"{name}: x {x.shape} and y {y.shape} must not be empty.")
-    require(
-        len(x) >= MIN_EXAMPLES,
-        f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}.",
-    )
-    require(
-        x.shape[1] > 1,
-        f"{name}: every sequence has one token, so attention has nothing to choose from; are x and y swapped?",
-        what="x",
-        given=x.shape,
-    )
+    too_few = f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}."
+    require(len(x) >= MIN_EXAMPLES, too_few)
+    one = f"{name}: every sequence has one token, so attention has nothing to choose from; are x and y swapped?"
+    require(x.shape[1] > 1, one, what="x")
     if answered_at == "query":
-        there = np.sum(~np.all(np.isnan(x), axis=-1), axis=1)
-        short = np.flatnonzero(there < 2)
+        short = np.flatnonzero(np.sum(~np.all(np.isnan(x), axis=-1), axis=1) < 2)
         require(
             not short.size,
             f"{name}: sequence {short[0] if short.size else ''} has one token, which would ask about no other; "
             'leave it out, or read the answer for the whole sequence: answered_at="sequence".',
             what="answered_at",
-            given=answered_at,
         )
     elif answered_at == "tokens":
-        require(
-            not sequences.padded,
-            f'{name}: answered_at="tokens" needs sequences of one length, without mask.',
-            what="answered_at",
-            given=answered_at,
-        )
-        require(
-            y.shape[1] == x.shape[1],
-            f"{name}: x has {x.shape[1]} tokens per sequence but y has {y.shape[1]} targets; they must match.",
-            what="answered_at",
-            given=answered_at,
-        )
-    elif answered_at is None and targets.classes is None:
+        unequal = f'{name}: answered_at="tokens" needs sequences of one length, without mask.'
+        require(not padded, unequal, what="answered_at")
+        sizes = f"x has {x.shape[1]} tokens per sequence but y has {y.shape[1]} targets"
+        require(y.shape[1] == x.shape[1], f"{name}: {sizes}; they must match.", what="answered_at")
+    elif answered_at is None and not is_labels:
         # As many outputs as tokens are more often a target per token, and as outputs they would be learned badly.
         require(
-            not (y.shape[1] == x.shape[1] > 1),
+            y.shape[1] != x.shape[1],
             f"{name}: y of shape {y.shape} has as many numbers as a sequence has tokens; say what they are: "
             'answered_at="tokens" (one target per token) or "sequence" (that many outputs) (--answered-at tokens).',
             what="answered_at",
