@@ -65,22 +65,21 @@ def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
 def assemble_examples(path: Path, arrays: Arrays) -> LoadedExamples:
     """Return the examples of a file, from its arrays.
 
-    Raises:
-        InputError: An array is missing or unknown, or training and validation, x and y, or x and mask do not match.
+    Raises `InputError` if an array is missing or unknown, or if training and validation, x and y, or x and mask do not
+    match.
     """
     named = arrays.named
     for name in ("x", "y"):
         listed = ", ".join(map(str, named)) or "none"
         near = did_you_mean(name, [other for other in named if str(other).lower().startswith(name)])
         require(name in named, f"{path} must hold arrays named x and y, found {listed}.{near}", what=name)
-    unknown = [str(name) for name in named if name not in NAMES]
-    if unknown:
-        hint = f"{did_you_mean(unknown[0], NAMES)} Known: {', '.join(NAMES)}; remove it or rename it."
-        raise InputError(f'{path} has the array "{unknown[0]}", which is not read.{hint}', given=unknown[0])
+    for name in named:
+        hint = f"{did_you_mean(str(name), NAMES)} Known: {', '.join(NAMES)}; remove it or rename it."
+        require(name in NAMES, f'{path} has the array "{name}", which is not read.{hint}')
     try:
         return _loaded(named, arrays)
     except InputError as error:
-        raise InputError(f"{path}: {error}", what=error.what, given=error.given, needed=error.needed) from error
+        raise InputError(f"{path}: {error}", what=error.what) from error
 
 
 def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
@@ -92,12 +91,12 @@ def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
     for name in ("x_validation", "y_validation"):
         require(name in named, f"there is {later[0]} but no {name}; add it.", what=name)
     validation = _part(named, "_validation")
-    both = [part.mask for part in (train, validation) if part.mask is not None]
-    require(len(both) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
+    masks = [part.mask for part in (train, validation) if part.mask is not None]
+    require(len(masks) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
     return LoadedExamples(
         x=_joined("x", train.x, validation.x),
         y=_joined("y", train.y, validation.y),
-        mask=np.concatenate(both) if both else None,
+        mask=np.concatenate(masks) if masks else None,
         held_out=len(validation.y),
         notes=arrays.notes,
     )
@@ -118,20 +117,19 @@ def _mask(x: np.ndarray, mask: Any, lengths: Any, ending: str) -> Bool[np.ndarra
     """Return which tokens are there, from a mask or from the number of tokens per example."""
     if mask is None and lengths is None:
         return None
-    require(
-        mask is None or lengths is None,
-        f"there are both mask{ending} and lengths{ending}; one is enough, remove the other.",
-    )
+    both = f"there are both mask{ending} and lengths{ending}; one is enough, remove the other."
+    require(mask is None or lengths is None, both)
     equal = x.dtype != object and x.ndim > 1
     require(equal, f"a mask or lengths need x{ending} of one length, of shape (examples, length) or more axes.")
     if mask is not None:
         return read_mask(mask, x.shape[:2], f"mask{ending}")
-    counts, name = as_array(lengths, f"lengths{ending}"), f"lengths{ending}"
+    name = f"lengths{ending}"
+    counts = as_array(lengths, name)
     needed = f"one whole number per example, each from 1 to {x.shape[1]}"
     whole = counts.shape == (len(x),) and counts.dtype.kind in "iu"
     require(whole, what=name, given=f"{counts.dtype} of shape {counts.shape}", needed=needed)
     wrong = counts[(counts < 1) | (counts > x.shape[1])]
-    require(not wrong.size, what=name, given=wrong[0].item() if wrong.size else None, needed=needed)
+    require(not wrong.size, what=name, given=wrong[:1].tolist(), needed=needed)
     return np.arange(x.shape[1]) < counts[:, None]
 
 

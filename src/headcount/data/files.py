@@ -19,7 +19,7 @@ from .text_tables import read_text_table
 __all__ = ["LoadedExamples", "are_examples", "ending", "read_examples"]
 
 
-class Format(NamedTuple):
+class FileFormat(NamedTuple):
     """Reads the arrays of a file, whose options `targets` and `sequence` it `takes`; `write` says how to write one."""
 
     read: Callable[[Path, Wanted], Arrays]
@@ -28,14 +28,14 @@ class Format(NamedTuple):
 
 
 TABLE = ("targets", "sequence")
-NPZ = Format(read_npz, "np.savez(path, x=x, y=y), unequal sequences padded, with their lengths")
-TEXT_TABLE = Format(read_text_table, "one row of cells per line", TABLE)
-ARROW_TABLE = Format(read_arrow_table, "one row per example or token", TABLE)
-PT = Format(read_pt, "torch.save({'x': x, 'y': y}, path)")
-JSON_LINES = Format(read_json_lines, '{"x": [...], "y": ...} in every line')
-FORMATS: dict[str, Format] = {
+NPZ = FileFormat(read_npz, "np.savez(path, x=x, y=y), unequal sequences padded, with their lengths")
+TEXT_TABLE = FileFormat(read_text_table, "one row of cells per line", TABLE)
+ARROW_TABLE = FileFormat(read_arrow_table, "one row per example or token", TABLE)
+PT = FileFormat(read_pt, "torch.save({'x': x, 'y': y}, path)")
+JSON_LINES = FileFormat(read_json_lines, '{"x": [...], "y": ...} in every line')
+FORMATS: dict[str, FileFormat] = {
     ".npz": NPZ,
-    ".npy": Format(read_npy, "np.save(path, x), and y in another", ("targets",)),
+    ".npy": FileFormat(read_npy, "np.save(path, x), and y in another", ("targets",)),
     ".csv": TEXT_TABLE,
     ".csv.gz": TEXT_TABLE,
     ".tsv": TEXT_TABLE,
@@ -45,11 +45,12 @@ FORMATS: dict[str, Format] = {
     ".feather": ARROW_TABLE,
     ".pt": PT,
     ".pth": PT,
-    ".safetensors": Format(read_safetensors, "save_file({'x': x, 'y': y}, path)"),
-    ".json": Format(read_json, '{"x": [...], "y": [...]} or a list of examples, in UTF-8'),
+    ".safetensors": FileFormat(read_safetensors, "save_file({'x': x, 'y': y}, path)"),
+    ".json": FileFormat(read_json, '{"x": [...], "y": [...]} or a list of examples, in UTF-8'),
     ".jsonl": JSON_LINES,
     ".jsonl.gz": JSON_LINES,
 }
+SAVED_DATASET = FileFormat(read_saved_dataset, "save_to_disk", TABLE)
 SAVE = "np.savez({npz}, x=x, y=y)  # x: (examples, length, dim) numbers, y: one target per example"
 CONVERSIONS = {
     ".pkl": ("import pickle, numpy as np", "x, y = pickle.load(open({path}, 'rb'))  # if you trust it", SAVE),
@@ -114,32 +115,23 @@ def read_examples(
     is_folder = os.path.isdir(path) and is_saved_dataset(path)
     if not is_folder:
         require_file(path)
-    form = Format(read_saved_dataset, "save_to_disk", TABLE) if is_folder else FORMATS.get(ending(path))
+    form = SAVED_DATASET if is_folder else FORMATS.get(ending(path))
     if form is None:
         raise not_read(path)
-    _refuse_options(path, wanted, form)
+    for name, why in (("targets", "holds both x and y"), ("sequence", "is no table of one token per row")):
+        given = getattr(wanted, name)
+        needless = f"{path} {why}, so {name} {given} is not needed; leave it out."
+        require(given is None or name in form.takes, needless, what=name)
     try:
-        return assemble_examples(path, _read(path, wanted, form))
+        return assemble_examples(path, form.read(path, wanted))
     except MemoryError as error:  # Arrow's own is one, too
         raise too_large(path) from error
-
-
-def _read(path: Path, wanted: Wanted, form: Format) -> Arrays:
-    try:
-        return form.read(path, wanted)
-    except (HeadcountError, MemoryError):
+    except HeadcountError:
         raise
     except Exception as error:  # the libraries raise many types for a damaged file
         cause = " ".join(str(error).split()).rstrip(".")[:100]
         fix = f"check its permissions, copy it again, or write it again ({form.write})"
         raise InputError(f"{path} cannot be read ({type(error).__name__}: {cause}); {fix}.") from error
-
-
-def _refuse_options(path: Path, wanted: Wanted, form: Format) -> None:
-    for name, why in (("targets", "holds both x and y"), ("sequence", "is no table of one token per row")):
-        given = getattr(wanted, name)
-        needless = f"{path} {why}, so {name} {given} is not needed; leave it out."
-        require(given is None or name in form.takes, needless, what=name, given=given)
 
 
 def not_read(path: Path) -> InputError:

@@ -169,7 +169,7 @@ def _nested(path: Path, rest: Columns, nested: Columns) -> tuple[dict[str, Colum
     if mask is not None and isinstance(x, np.ndarray):
         named["mask"] = nested[mask]
     elif mask is not None:
-        named["x"] = _without_absent(path, x, nested[mask], mask)
+        named["x"] = [tokens[np.asarray(there).astype(bool)] for tokens, there in zip(x, nested[mask], strict=True)]
     return named, f"a sequence is the list in the column{'s' if len(chosen) > 1 else ''} {_listed(chosen)}"
 
 
@@ -187,13 +187,6 @@ def _side_by_side(path: Path, nested: Columns) -> Column:
         require(len(set(lengths)) == 1, f"{unequal} ({', '.join(map(str, lengths))}); they must match.")
         rows.append(np.stack(parts, axis=1))
     return np.stack(rows) if len(set(map(len, rows))) == 1 else rows
-
-
-def _without_absent(path: Path, x: Column, mask: Column, name: str) -> list[np.ndarray]:
-    """Sequences of unequal lengths without the tokens that their mask leaves out."""
-    for place, (tokens, present) in enumerate(zip(x, mask, strict=True), start=1):
-        require(len(tokens) == len(present), f"{path}, row {place}: {name} must be as long as the sequence.")
-    return [tokens[np.asarray(present).astype(bool)] for tokens, present in zip(x, mask, strict=True)]
 
 
 def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict[str, Column], str]:

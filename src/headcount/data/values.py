@@ -41,11 +41,8 @@ def _kind_of_one(value: Any) -> str:
 
 def as_array(values: Any, name: str) -> np.ndarray:
     """`values` as one array; sequences of unequal shapes as an array of objects, each of them an array."""
-    require(
-        not isinstance(values, np.ma.MaskedArray),
-        f"{name} is a masked array; pass {name}.data and mask=~np.ma.getmaskarray(x), one entry per token.",
-        what=name,
-    )
+    masked = f"{name} is a masked array; pass {name}.data and mask=~np.ma.getmaskarray(x), one entry per token."
+    require(not isinstance(values, np.ma.MaskedArray), masked, what=name)
     try:
         values = _plain(values)
         if isinstance(values, list | tuple):
@@ -106,9 +103,8 @@ def _element(values: Any, name: str) -> np.ndarray:
     try:
         return np.asarray(_plain(values))
     except ValueError as error:
-        raise InputError(
-            f"{name} is ragged inside a sequence: its tokens must all have the same number of values.", what=name
-        ) from error
+        message = f"{name} is ragged inside a sequence: its tokens must all have the same number of values."
+        raise InputError(message, what=name) from error
 
 
 def _of_objects(array: np.ndarray, name: str) -> np.ndarray:
@@ -141,20 +137,17 @@ def read_mask(mask: Any, shape: tuple[int, ...], name: str = "mask") -> Bool[np.
 def require_numbers(array: np.ndarray, name: str) -> None:
     """Raise `InputError`, with how to convert them, unless values are numbers or booleans; `name` ends in x or y."""
     which = name.split()[-1]
-    words = {
-        "x": "words must be token ids: np.unique(x, return_inverse=True)[1].reshape(x.shape), or those of a tokeniser",
-        "y": "class labels are strings, not bytes: y.astype(str)",
-    }
-    objects = {
-        "x": "give one array of shape (examples, length, dim), or a list of (length, dim) arrays, without None",
-        "y": "give one number, or one class label, per example, and leave out examples without (None, NaN)",
-    }
+    words = "words must be token ids: np.unique(x, return_inverse=True)[1].reshape(x.shape), or those of a tokeniser"
+    objects = "give one array of shape (examples, length, dim), or a list of (length, dim) arrays, without None"
+    if which == "y":
+        words = "class labels are strings, not bytes: y.astype(str)"
+        objects = "give one number, or one class label, per example, and leave out examples without (None, NaN)"
     advice = {
         "c": f"split complex numbers into real and imaginary parts, np.stack([{which}.real, {which}.imag], axis=-1)",
         "M": "subtract a date and divide by np.timedelta64(1, 's')",
         "m": "divide by np.timedelta64(1, 's')",
-        "O": objects[which],
-    } | dict.fromkeys("UST", words[which])
+        "O": objects,
+    } | dict.fromkeys("UST", words)
     hint = advice.get(array.dtype.kind, "give an array of floats")
     kinds = kinds_in(array.flat) if array.dtype == object else []
     mixture = f" ({', '.join(kinds)})" if len(kinds) > 1 else ""

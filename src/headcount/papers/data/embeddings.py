@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float32, Int, Int32
 
+from ..._limits import require_fits
 from ...data.images import reason
-from ...data.memory import require_fits
 from ...errors import HeadcountError, InputError, require, require_count
 
 if TYPE_CHECKING:
