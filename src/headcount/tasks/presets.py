@@ -99,13 +99,8 @@ def sum_of_maxima(
     require_count("intrinsic_dim", intrinsic_dim)
     require_count("dim", dim)
     require_choice("directions", directions, DIRECTIONS)
-    require(
-        directions != "basis" or intrinsic_dim <= dim,
-        f"intrinsic_dim {intrinsic_dim} needs more than the {dim} basis directions; use directions random.",
-        what="intrinsic_dim",
-        given=intrinsic_dim,
-        needed=f"at most dim, {dim}",
-    )
+    message = f"intrinsic_dim {intrinsic_dim} needs more than the {dim} basis directions; use directions random."
+    require(directions != "basis" or intrinsic_dim <= dim, message, what="intrinsic_dim")
     return Retrieval(
         Ridges(DIRECTIONS[directions](task_seed, intrinsic_dim, dim)),
         _minus_sum,
@@ -208,12 +203,7 @@ def biased_nearest_neighbour(*, dim: Dim = 8, terms: Terms = 3) -> BiasedNearest
     return BiasedNearestNeighbour(dim=dim, terms=terms)
 
 
-def in_context_regression(
-    *,
-    length: int = 17,
-    inputs: Inputs = 8,
-    noise: Noise = 0.0,
-) -> InContextRegression:
+def in_context_regression(*, length: int = 17, inputs: Inputs = 8, noise: Noise = 0.0) -> InContextRegression:
     """The best prediction of w . x for the last token, from pairs (x_i, y_i) of the same unknown w."""
     return InContextRegression(length=length, inputs=inputs, noise=noise)
 
@@ -274,12 +264,8 @@ def preset(name: str, **options) -> GeneratedTask:
     require(name in PRESETS, f'unknown task "{name}".{did_you_mean(name, PRESETS)} Known: {", ".join(PRESETS)}.')
     known = preset_options(name)
     for option in options:
-        require(
-            option in known,
-            f'the task "{name}" has no option "{option}".{did_you_mean(option, known)} It takes: {", ".join(known)}.',
-            what=option,
-            given=options[option],
-        )
+        message = f'the task "{name}" has no option "{option}".{did_you_mean(option, known)}'
+        require(option in known, f"{message} It takes: {', '.join(known)}.", what=option)
     _require_sizes(name, options)
     return PRESETS[name](**options)
 
