@@ -13,17 +13,15 @@ Tokens are counted that are there: a shortened sequence has always one. Where th
 from typing import Any, Literal, get_args
 
 import equinox as eqx
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._choices import ANSWERED_AT, AnsweredAt, require_choice
-from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from ..errors import require, require_count
 from ..keys import named_key
 from .array_inputs import Label, read_sequences, read_targets
-from .base import Examples, GeneratedTask, Split, fingerprint, require_varied
+from .base import AbstractTask, Examples, Split, fingerprint, require_varied
 from .labelled import MIN_EXAMPLES, MIN_VALIDATION
 from .objective import AbstractObjective, Classification, Regression
 
@@ -31,7 +29,7 @@ ShorterRule = Literal["given", "leading", "trailing"]
 """Which tokens are kept of a shorter sequence; "given": there is none."""
 
 
-class ArrayTask(GeneratedTask):
+class ArrayTask(AbstractTask):
     """A task of stored examples: a regression, or a classification where `y` holds labels.
 
     `x` and `y` may be lists, NumPy, JAX or PyTorch arrays, or pandas objects. How they were taken is said in `notes`.
@@ -88,8 +86,8 @@ class ArrayTask(GeneratedTask):
         'query'
     """
 
-    x: Float[AnyArray, "examples longest dim"]
-    y: Float[AnyArray, "examples *places outputs"] | Int[AnyArray, " examples"]
+    x: Float[np.ndarray, "examples longest dim"]
+    y: Float[np.ndarray, "examples *places outputs"] | Int[np.ndarray, " examples"]
     length: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     shorter: ShorterRule = eqx.field(static=True)
@@ -102,7 +100,6 @@ class ArrayTask(GeneratedTask):
     padded: bool = eqx.field(static=True)
     vocabulary: int = eqx.field(static=True)
     notes: tuple[str, ...] = eqx.field(static=True)
-    endless = False
 
     def __init__(
         self,
@@ -140,8 +137,7 @@ class ArrayTask(GeneratedTask):
             given=held_out,
             needed=f"between {MIN_VALIDATION} and half of the {count} examples",
         )
-        tokens = _ending_together(tokens) if asks and self.padded else tokens
-        self.x, self.y = tokens, targets  # pyright: ignore[reportAttributeAccessIssue]
+        self.x, self.y = _ending_together(tokens) if asks and self.padded else tokens, targets
         self.name, self.shorter, self.answered_at, self.uses_positions = name, shorter, at, uses_positions
         self.objective = Regression() if self.classes is None else Classification()
         self.length = self._length(length, tokens.shape[1])
@@ -174,21 +170,6 @@ class ArrayTask(GeneratedTask):
         """Whether another seed gives another split; validation examples that were given stay."""
         return self.held_out is None
 
-    def sample(self, key: Key) -> Tokens:
-        """Draw one of the stored sequences."""
-        return jnp.asarray(self._shortened()[0])[jr.randint(key, (), 0, len(self.x))]
-
-    def target(self, tokens: Tokens) -> Target | TokenTargets | Int[AnyArray, ""]:
-        """Return the stored target of the stored sequence nearest to `tokens`; exact for sequences of the data.
-
-        A label is given by its place in `classes`.
-        """
-        x, y = map(jnp.asarray, self._shortened())
-        squares = (x - tokens) ** 2
-        if self.padded:  # absent tokens are near to each other, and far from all others
-            squares = jnp.where(jnp.isnan(x) & jnp.isnan(tokens), 0, jnp.where(jnp.isnan(squares), jnp.inf, squares))
-        return y[jnp.argmin(jnp.sum(squares, axis=(1, 2)))]
-
     def at(self, length: int) -> "ArrayTask":
         return self._with_length(self._length(length, self.x.shape[1]))  # the data were checked at every length
 
@@ -208,7 +189,7 @@ class ArrayTask(GeneratedTask):
     def spec(self) -> dict[str, Any]:
         content = {
             "task": self.name,
-            "fingerprint": fingerprint(np.asarray(self.x), np.asarray(self.y)),
+            "fingerprint": fingerprint(self.x, self.y),
             "examples": len(self.x),
             "dim": self.dim,
             "shorter": self.shorter,
@@ -224,7 +205,8 @@ class ArrayTask(GeneratedTask):
         """Return the stored examples, split by `seed`."""
         train, validation = self._places(seed)
         train, validation = train[:train_examples], validation[:validation_examples]
-        x, y = self._shortened()
+        x: Any = self._shortened(self.x)
+        y: Any = self._shortened(self.y) if self.answered_at == "tokens" else self.y
         return Split(Examples(x[train], y[train]), Examples(x[validation], y[validation]))
 
     def _places(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -236,15 +218,13 @@ class ArrayTask(GeneratedTask):
             order, held_out = np.roll(np.arange(len(self.x)), self.held_out), self.held_out
         return order[held_out:], order[:held_out]
 
-    def _shortened(self) -> tuple[Float[AnyArray, "examples length dim"], AnyArray]:
-        """Return tokens and targets at this task's length."""
-        x, y, asks = self.x, self.y, self.answered_at == "query"
-        if self.length == x.shape[1]:
-            return x, y
-        xp = x.__array_namespace__()
-        places = _kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)[..., None]
-        kept = xp.where(places < 0, xp.nan, xp.take_along_axis(x, xp.maximum(places, 0), axis=1))
-        return kept, xp.take_along_axis(xp.asarray(y), places, axis=1) if self.answered_at == "tokens" else y
+    def _shortened(self, values: np.ndarray) -> np.ndarray:
+        """Return tokens, or the targets of tokens, at this task's length."""
+        if self.length == self.x.shape[1]:
+            return values
+        absent = np.all(np.isnan(self.x), axis=-1)
+        places = _kept_places(absent, self.length, self.shorter, self.answered_at == "query")[..., None]
+        return np.where(places < 0, np.nan, np.take_along_axis(values, np.maximum(places, 0), axis=1))
 
 
 def _require_one_index(x: Any, y: Any) -> None:
@@ -297,19 +277,18 @@ def _ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.nd
 
 
 def _kept_places(
-    absent: Bool[AnyArray, "examples longest"], length: int, shorter: ShorterRule, asks: bool
-) -> Int[AnyArray, "examples length"]:
+    absent: Bool[np.ndarray, "examples longest"], length: int, shorter: ShorterRule, asks: bool
+) -> Int[np.ndarray, "examples length"]:
     """Return where the tokens of the shortened sequences come from, -1 for none.
 
     They are placed at the end where the last one is the query, else at the start.
     """
-    xp = absent.__array_namespace__()
-    places = xp.argsort(absent, axis=1, stable=True)  # those that are there first, in their order
-    there = xp.sum(~absent, axis=1)[:, None]
-    kept = xp.minimum(there, length)
-    number = xp.arange(length)[None] - (length - kept if asks else 0)  # of the kept token that goes there
+    places = np.argsort(absent, axis=1, stable=True)  # those that are there first, in their order
+    there = np.sum(~absent, axis=1)[:, None]
+    kept = np.minimum(there, length)
+    number = np.arange(length)[None] - (length - kept if asks else 0)  # of the kept token that goes there
     source = number + there - kept if shorter == "trailing" else number
     if asks:
-        source = xp.where(number == kept - 1, there - 1, source)
-    taken = xp.take_along_axis(places, xp.clip(source, 0, places.shape[1] - 1), axis=1)
-    return xp.where((number >= 0) & (number < kept), taken, -1)
+        source = np.where(number == kept - 1, there - 1, source)
+    taken = np.take_along_axis(places, np.clip(source, 0, places.shape[1] - 1), axis=1)
+    return np.where((number >= 0) & (number < kept), taken, -1)

@@ -206,7 +206,7 @@ def check_examples(split: Split, name: str, answered_at: AnsweredAt) -> None:
         require_varied(examples.targets, name, part)
 
 
-def require_varied(targets: AnyArray, name: str, part: str) -> None:
+def require_varied(targets: Any, name: str, part: str) -> None:
     """Raise `InputError` for targets that are all equal; labels have one axis."""
     same = "of one class" if targets.ndim == 1 else f"equal to {np.ravel(targets)[0]:g}"
     message = f"{name}: the {part} targets are all {same}; a constant needs no heads at all; give targets that differ."
