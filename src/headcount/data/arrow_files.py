@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from .._limits import require_fits, require_within
 from ..errors import HeadcountError, InputError, require
 from .examples import Arrays, Wanted
 from .memory import read_limited
-from .tables import Columns, examples_of_table
+from .tables import Column, Columns, examples_of_table
 
 AGAIN = "write the dataset again with save_to_disk"
 BATCH_ROWS = 4096
@@ -32,14 +33,14 @@ def is_saved_dataset(folder: Path) -> bool:
 def read_arrow_table(path: Path, wanted: Wanted) -> Arrays:
     """Return the examples of a .parquet, .arrow or .feather file."""
     arrow = _pyarrow(path)
-    return examples_of_table(path, _columns(path, _read_table(path, arrow), arrow), wanted)
+    return examples_of_table(path, _table_columns(path, _read_table(path, arrow), arrow), wanted)
 
 
 def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
     """Return the examples of a dataset folder; of several splits, train and the first for validation."""
     arrow = _pyarrow(folder)
     if not (folder / "dataset_dict.json").is_file():
-        return examples_of_table(folder, _columns(folder, _read_split(folder, arrow), arrow), wanted)
+        return examples_of_table(folder, _table_columns(folder, _read_split(folder, arrow), arrow), wanted)
     splits = json.loads(read_limited(folder / "dataset_dict.json"))["splits"]
     others = [split for split in splits if split != "train"]
     if "train" not in splits or not others:
@@ -55,7 +56,7 @@ def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
     unused = [split for split in others if split != validation]
     notes = [f"{folder.name}: validation examples are the split {validation}"]
     notes += [f"{folder.name}: not used: the split {', '.join(unused)}"] if unused else []
-    read = examples_of_table(folder, _columns(folder, table, arrow), wanted, held_out=validated.num_rows)
+    read = examples_of_table(folder, _table_columns(folder, table, arrow), wanted, held_out=validated.num_rows)
     return Arrays(read.named, (*notes, *read.notes), read.held_out)
 
 
@@ -137,16 +138,16 @@ def _batches(path: Path, batches: Iterable[Any], schema: Any, arrow: Any) -> Any
     return arrow.Table.from_batches(parts, schema)
 
 
-def _columns(path: Path, table: Any, arrow: Any) -> Columns:
+def _table_columns(path: Path, table: Any, arrow: Any) -> Columns:
     names = table.schema.names
-    for name in names:
-        require(names.count(name) == 1, f'{path} has two columns called "{name}"; rename one.')
+    for name, count in Counter(names).items():
+        require(count == 1, f'{path} has two columns called "{name}"; rename one.')
     require(len(names) > 1, f"{path} has only the columns {names}; sequences and targets are needed.")
     require(table.num_rows > 0, f"{path} has no rows; it needs at least one per example.")
     labels = _class_names(path, table.schema)
     columns: dict[str, Any] = {}
     for name in names:
-        values: Any = _values(path, name, table.column(name).combine_chunks(), arrow)
+        values: Any = _column_values(path, name, table.column(name).combine_chunks(), arrow)
         if name in labels:  # by their names instead of their places
             wrong = values[(values < 0) | (values >= len(labels[name]))]
             number = f"0 to {len(labels[name]) - 1}, got {wrong.flat[0] if wrong.size else None}"
@@ -156,18 +157,18 @@ def _columns(path: Path, table: Any, arrow: Any) -> Columns:
     return columns
 
 
-def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = False) -> np.ndarray | list[np.ndarray]:
+def _column_values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = False) -> Column:
     """Return a column as numbers, as text, or as lists of numbers."""
     kind, types = array.type, arrow.types
     if isinstance(kind, arrow.BaseExtensionType):
-        return _values(path, name, array.storage, arrow, in_lists=in_lists)
+        return _column_values(path, name, array.storage, arrow, in_lists=in_lists)
     missing = np.flatnonzero(np.asarray(array.is_null()))
     if types.is_dictionary(kind) and not len(missing):  # only entries that occur are made values, each once
         used, codes = np.unique(array.indices.to_numpy(zero_copy_only=False), return_inverse=True)
         entries = array.dictionary.take(arrow.array(used))
         missing = np.flatnonzero(np.asarray(entries.is_null())[codes])
         if not len(missing):
-            values = _values(path, name, entries, arrow, in_lists=in_lists)
+            values = _column_values(path, name, entries, arrow, in_lists=in_lists)
             return values[codes] if isinstance(values, np.ndarray) else [values[code] for code in codes]
     if len(missing):
         where = f"{path}: a list in column" if in_lists else f"{path}, row {missing[0] + 1}: column"
@@ -179,14 +180,14 @@ def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = F
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return np.array(array.to_pylist(), object)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _lists(path, name, array, arrow)
+        return _list_values(path, name, array, arrow)
     raise InputError(f"{path}: column {name} holds {kind}, neither numbers nor lists of them; remove it.")
 
 
-def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[np.ndarray]:
+def _list_values(path: Path, name: str, array: Any, arrow: Any) -> Column:
     """Return one array where all lists are of one length, otherwise an array per list."""
     lengths = arrow.compute.list_value_length(array).to_numpy(zero_copy_only=False)
-    inner = _values(path, name, array.flatten(), arrow, in_lists=True)
+    inner = _column_values(path, name, array.flatten(), arrow, in_lists=True)
     if not isinstance(inner, np.ndarray):
         raise InputError(f"{path}: the tokens in column {name} must all have the same number of values.")
     if len(set(lengths.tolist())) == 1:

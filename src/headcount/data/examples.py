@@ -84,13 +84,13 @@ def assemble_examples(path: Path, arrays: Arrays) -> LoadedExamples:
 
 def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
     """Return the examples of these arrays; a refusal names no file yet."""
-    train = _part(named, "")
+    train = _read_part(named, "")
     later = [name for name in NAMES if name.endswith("_validation") and name in named]
     if not later:
         return replace(train, held_out=arrays.held_out, notes=arrays.notes)
     for name in ("x_validation", "y_validation"):
         require(name in named, f"there is {later[0]} but no {name}; add it.", what=name)
-    validation = _part(named, "_validation")
+    validation = _read_part(named, "_validation")
     masks = [part.mask for part in (train, validation) if part.mask is not None]
     require(len(masks) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
     return LoadedExamples(
@@ -102,7 +102,7 @@ def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
     )
 
 
-def _part(named: Mapping[str, Any], ending: str) -> LoadedExamples:
+def _read_part(named: Mapping[str, Any], ending: str) -> LoadedExamples:
     """Return the training examples, or with an ending the validation examples."""
     x, y = (as_array(named[name + ending], name + ending) for name in ("x", "y"))
     for name, array in (("x", x), ("y", y)):

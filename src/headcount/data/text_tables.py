@@ -7,6 +7,7 @@ import csv
 import itertools
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -30,10 +31,10 @@ MAX_WHOLE = 2**53
 
 def read_text_table(path: Path, wanted: Wanted) -> Arrays:
     """Return the examples of a .csv or .tsv."""
-    rows = _rows(path)
+    rows = _numbered_rows(path)
     line, header = next(rows, (0, []))
     require(line > 0, f"{path} is empty; write a line of column names, then one row per line.")
-    names = _names(path, line, header)
+    names = _column_names(path, line, header)
     columns = [TextColumn(path, name, is_id=name == wanted.sequence) for name in names]
     lines = array("q")
     while block := list(itertools.islice(rows, max(BLOCK_ROWS, BLOCK_CELLS // len(names)))):
@@ -50,7 +51,7 @@ def read_text_table(path: Path, wanted: Wanted) -> Arrays:
     return examples_of_table(path, values, wanted, row=lambda place: f"line {lines[place]}")
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _numbered_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Return the rows of cells with their line; the delimiter is the one that the header has most often."""
     lines = raw_lines(path, kept=True)
     start, first = next(((line, text) for line, text in lines if text.strip()), (0, ""))
@@ -65,16 +66,17 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         bad_line(path, start + reader.line_num - 1, fault, "close its quotes, or remove the line")
 
 
-def _names(path: Path, line: int, header: list[str]) -> list[str]:
+def _column_names(path: Path, line: int, header: list[str]) -> list[str]:
     require_within(f"{path} has {len(header):,} columns", len(header), "HEADCOUNT_MAX_COLUMNS")
     names = [name.strip() for name in header]
     counted = names == [str(place) for place in range(len(names))]  # pandas names columns so
     if all(cell_number(name) is not None for name in names) and not counted:
         bad_line(path, line, "only numbers, where a line of column names is needed", "add one")
+    counts = Counter(names)
     for place, name in enumerate(names, start=1):
         if not name:
             bad_line(path, line, f"column {place} has no name", "name it, or leave an index of pandas out: index=False")
-        if names.index(name) < place - 1:
+        if counts[name] > 1:
             bad_line(path, line, f'column {place} has the name "{name[:60]}" of another column', "rename one")
         if not name.isprintable():
             bad_line(path, line, f"column {place} has a name that cannot be printed", "save the table as text")

@@ -151,12 +151,12 @@ class GeneratedTask(AbstractTask):
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         counts = {"train examples": train_examples, "validation examples": validation_examples}
-        split = Split(*user_supplied(_draw, self, counts, seed, name=self.name))
+        split = Split(*user_supplied(_draw_parts, self, counts, seed, name=self.name))
         check_examples(split, self.name, self.answered_at)
         return split
 
 
-def _draw(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Examples]:
+def _draw_parts(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Examples]:
     """Examples by the key of their place, some at a time: one program draws any number, each the same among any others.
 
     Equal tasks share a compiled program. Tasks with a user's code do not, because that code may read variables that
@@ -167,18 +167,18 @@ def _draw(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Exampl
     program = (_program.make if has_user_code(task) else _program)(structure, *others)
     arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
 
-    def part(name: str, count: int) -> Examples:
+    def drawn_part(name: str, count: int) -> Examples:
         key = named_key(seed, name)
         blocks = [program(arrays, key, first) for first in range(0, max(1, count), DRAWN)]
         joined: list[Any] = [np.concatenate(values)[:count] for values in zip(*blocks, strict=True)]
         return Examples(*joined)
 
-    return [part(name, count) for name, count in counts.items()]
+    return [drawn_part(name, count) for name, count in counts.items()]
 
 
 @KeptPrograms
 def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyArray]]:
-    def draw(arrays, key, first):
+    def draw_block(arrays, key, first):
         remaining = iter(arrays)
         task = jax.tree.unflatten(structure, [next(remaining) if leaf is None else leaf for leaf in others])
         # A GPU's default rounds the factors of a product to 10 bits: noise of 2e-7 to 1e-6 of the targets' variance.
@@ -187,7 +187,7 @@ def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyA
             tokens = jax.vmap(lambda place: task.sample(jr.fold_in(key, place)))(first + jnp.arange(DRAWN))
             return tokens, jax.vmap(task.target)(tokens)
 
-    return deterministic_jit(draw, light=True)
+    return deterministic_jit(draw_block, light=True)
 
 
 def check_examples(split: Split, name: str, answered_at: AnsweredAt) -> None:

@@ -120,13 +120,13 @@ def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
     targets, sequence = of_task.pop("targets", None), of_task.pop("sequence", None)
     loaded = read_examples(path, targets=targets, sequence=sequence, per_token=per_token)
     try:
-        return ArrayTask(**vars(loaded), name=_name(path), **of_task)
+        return ArrayTask(**vars(loaded), name=_stem_of(path), **of_task)
     except InputError as error:
-        message = str(error) if str(path) in str(error) else f"{path}: {str(error).removeprefix(f'{_name(path)}: ')}"
+        message = str(error) if str(path) in str(error) else f"{path}: {str(error).removeprefix(f'{_stem_of(path)}: ')}"
         raise InputError(message, what=error.what) from error
 
 
-def _name(path: Path) -> str:
+def _stem_of(path: Path) -> str:
     """Return a file's name without its ending, and without that of what is packed in it."""
     return path.name if path.is_dir() else Path(path.name.removesuffix(".gz")).stem
 

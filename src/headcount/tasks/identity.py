@@ -133,34 +133,34 @@ def _operations(jaxpr: Jaxpr, unseen: list[str]) -> Iterator[str]:
     """Return the operations in order; a variable is the number of those before it."""
     numbers: dict[Any, int] = {}
 
-    def bound(variables: Any) -> str:
+    def number_them(variables: Any) -> str:
         for variable in variables:
             numbers[variable] = len(numbers)
         return " ".join(str(variable.aval) for variable in variables)
 
-    def used(operand: Any) -> Iterator[str]:
+    def operand_words(operand: Any) -> Iterator[str]:
         if isinstance(operand, Literal):
             yield from _value(operand.val, unseen)
             yield str(operand.aval)
         else:
             yield str(numbers[operand])
 
-    yield bound(jaxpr.constvars)
-    yield bound(jaxpr.invars)
+    yield number_them(jaxpr.constvars)
+    yield number_them(jaxpr.invars)
     for equation in jaxpr.eqns:
         kind = equation.primitive.name
         yield kind
         for operand in equation.invars:
-            yield from used(operand)
+            yield from operand_words(operand)
         if kind.endswith("callback"):
             unseen += [kind] if kind != "debug_callback" else []  # which prints, and changes no value
         else:
             for name in sorted(name for name in equation.params if not SKIPPED.search(name)):
                 yield name
                 yield from _value(equation.params[name], unseen)
-        yield bound(equation.outvars)
+        yield number_them(equation.outvars)
     for operand in jaxpr.outvars:
-        yield from used(operand)
+        yield from operand_words(operand)
 
 
 def _value(value: Any, unseen: list[str]) -> Iterator[str]:
