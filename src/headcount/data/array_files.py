@@ -75,19 +75,15 @@ def read_pt(path: Path, wanted: Wanted) -> Arrays:
         content = dict(zip(("x", "y"), content, strict=True))
     if not isinstance(content, Mapping):
         raise with_lines(f"{path} holds {type(content).__name__}, {fault}.", path, *TORCH_LINES)
-    return Arrays({str(name): _numpy_of(path, str(name), value, torch) for name, value in content.items()})
+    return Arrays({str(name): _numpy_of(path, value, torch) for name, value in content.items()})
 
 
-def _numpy_of(path: Path, name: str, value: Any, torch: Any) -> Any:
+def _numpy_of(path: Path, value: Any, torch: Any) -> Any:
     """Return a tensor as an array, and a list of tensors as a list of arrays."""
     if not isinstance(value, torch.Tensor):
-        return [_numpy_of(path, name, part, torch) for part in value] if isinstance(value, list | tuple) else value
+        return [_numpy_of(path, part, torch) for part in value] if isinstance(value, list | tuple) else value
     require_fits(path, value.numel() * value.element_size())  # one number may stand for all of them
-    try:
-        return (value.float() if value.dtype == torch.bfloat16 else value).detach().numpy()
-    except Exception as error:  # sparse, quantised and nested tensors raise different types
-        fault = f"{path}: {name} is a tensor that NumPy does not have ({value.layout} of {value.dtype})"
-        raise InputError(f"{fault}; save {name}.to_dense().") from error
+    return (value.float() if value.dtype == torch.bfloat16 else value).detach().numpy()
 
 
 def read_safetensors(path: Path, wanted: Wanted) -> Arrays:

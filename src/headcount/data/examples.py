@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from ..errors import InputError, did_you_mean, require
-from .values import as_array, kind_of, ragged, read_mask
+from .values import as_array, kind_of, read_mask
 
 NAMES = ("x", "y", "mask", "lengths", "x_validation", "y_validation", "mask_validation", "lengths_validation")
 
@@ -21,9 +21,9 @@ NAMES = ("x", "y", "mask", "lengths", "x_validation", "y_validation", "mask_vali
 class Wanted(NamedTuple):
     """What a user says about a file: the target's file or columns, the column of sequences, a target per token."""
 
-    targets: str | None = None
-    sequence: str | None = None
-    per_token: bool = False
+    targets: str | None
+    sequence: str | None
+    per_token: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ def _joined(name: str, train: np.ndarray, validation: np.ndarray) -> np.ndarray:
     """Validation examples behind training examples, where both are of one kind and shape."""
     kinds = kind_of(train), kind_of(validation)
     if "object" in kinds:  # of unequal lengths, or refused later
-        return ragged([*train, *validation])
+        return np.fromiter([*train, *validation], object)
     require(kinds[0] == kinds[1], f"{name} holds {kinds[0]} but {name}_validation {kinds[1]}; they must match.")
     shapes = f"{name} has shape {train.shape} but {name}_validation {validation.shape}"
     require(train.shape[1:] == validation.shape[1:], f"{shapes}; all axes but the first must match.")

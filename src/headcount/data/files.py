@@ -28,44 +28,34 @@ class FileFormat(NamedTuple):
 
 
 TABLE = ("targets", "sequence")
-NPZ = FileFormat(read_npz, "np.savez(path, x=x, y=y), unequal sequences padded, with their lengths")
-TEXT_TABLE = FileFormat(read_text_table, "one row of cells per line", TABLE)
-ARROW_TABLE = FileFormat(read_arrow_table, "one row per example or token", TABLE)
-PT = FileFormat(read_pt, "torch.save({'x': x, 'y': y}, path)")
-JSON_LINES = FileFormat(read_json_lines, '{"x": [...], "y": ...} in every line')
-FORMATS: dict[str, FileFormat] = {
-    ".npz": NPZ,
+FORMS = {
+    ".npz": FileFormat(read_npz, "np.savez(path, x=x, y=y), unequal sequences padded, with their lengths"),
     ".npy": FileFormat(read_npy, "np.save(path, x), and y in another", ("targets",)),
-    ".csv": TEXT_TABLE,
-    ".csv.gz": TEXT_TABLE,
-    ".tsv": TEXT_TABLE,
-    ".tsv.gz": TEXT_TABLE,
-    ".parquet": ARROW_TABLE,
-    ".arrow": ARROW_TABLE,
-    ".feather": ARROW_TABLE,
-    ".pt": PT,
-    ".pth": PT,
+    ".csv .csv.gz .tsv .tsv.gz": FileFormat(read_text_table, "one row of cells per line", TABLE),
+    ".parquet .arrow .feather": FileFormat(read_arrow_table, "one row per example or token", TABLE),
+    ".pt .pth": FileFormat(read_pt, "torch.save({'x': x, 'y': y}, path)"),
     ".safetensors": FileFormat(read_safetensors, "save_file({'x': x, 'y': y}, path)"),
     ".json": FileFormat(read_json, '{"x": [...], "y": [...]} or a list of examples, in UTF-8'),
-    ".jsonl": JSON_LINES,
-    ".jsonl.gz": JSON_LINES,
+    ".jsonl .jsonl.gz": FileFormat(read_json_lines, '{"x": [...], "y": ...} in every line'),
 }
+FORMATS = {kind: form for kinds, form in FORMS.items() for kind in kinds.split()}
 SAVED_DATASET = FileFormat(read_saved_dataset, "save_to_disk", TABLE)
 SAVE = "np.savez({npz}, x=x, y=y)  # x: (examples, length, dim) numbers, y: one target per example"
-CONVERSIONS = {
-    ".pkl": ("import pickle, numpy as np", "x, y = pickle.load(open({path}, 'rb'))  # if you trust it", SAVE),
+CODE = {
+    ".pkl .pickle .joblib .p": (
+        "import pickle, numpy as np", "x, y = pickle.load(open({path}, 'rb'))  # if you trust it", SAVE
+    ),
     ".mat": ("import scipy.io, numpy as np", "mat = scipy.io.loadmat({path}); x, y = mat['x'], mat['y'].ravel()", SAVE),
-    ".h5": ("import h5py, numpy as np", "data = h5py.File({path}); x, y = data['x'][:], data['y'][:]", SAVE),
-    ".xlsx": ("import pandas as pd", "pd.read_excel({path}).to_csv({csv}, index=False)"),
-    ".txt": ("import numpy as np", "table = np.loadtxt({path}); x, y = table[:, :-1], table[:, -1]", SAVE),
-    ".zip": ("import shutil", "shutil.unpack_archive({path}, {stem})  # then name a file or folder inside it"),
-    "": ("import numpy as np", "x, y = ...  # as you read this file", SAVE),
+    ".h5 .hdf5 .hdf": (
+        "import h5py, numpy as np", "data = h5py.File({path}); x, y = data['x'][:], data['y'][:]", SAVE
+    ),
+    ".xlsx .xls .ods": ("import pandas as pd", "pd.read_excel({path}).to_csv({csv}, index=False)"),
+    ".txt .dat .data": ("import numpy as np", "table = np.loadtxt({path}); x, y = table[:, :-1], table[:, -1]", SAVE),
+    ".zip .tar": ("import shutil", "shutil.unpack_archive({path}, {stem})  # then name a file or folder inside it"),
+    ".wav .mp3 .flac .ogg .m4a": ("import numpy as np", "x, y = ...  # as you read this file", SAVE),
 }  # fmt: skip
-SAME = {
-    ".pickle": ".pkl", ".joblib": ".pkl", ".p": ".pkl", ".hdf5": ".h5", ".hdf": ".h5", ".xls": ".xlsx", ".ods": ".xlsx",
-    ".dat": ".txt", ".data": ".txt", ".tar": ".zip", ".wav": "", ".mp3": "", ".flac": "", ".ogg": "", ".m4a": "",
-}  # fmt: skip
-"""Endings that are converted as another is."""
+CONVERSIONS = {kind: lines for kinds, lines in CODE.items() for kind in kinds.split()}
+"""Endings that are not read, and lines of Python that convert such a file."""
 SPECIAL = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISCHR: "a device", stat.S_ISBLK: "a device"}
 
 
@@ -80,7 +70,7 @@ def are_examples(path: Path) -> bool:
     if ending(path).startswith(".jsonl"):
         require_file(path)
         return holds_examples(path)
-    return ending(path) in FORMATS or ending(path) in (CONVERSIONS.keys() | SAME.keys()) - {""}
+    return ending(path) in FORMATS or ending(path) in CONVERSIONS
 
 
 def read_examples(
@@ -137,7 +127,7 @@ def read_examples(
 def not_read(path: Path) -> InputError:
     """Return the refusal of a file that is not read: a sentence, and the lines that convert it."""
     kind = ending(path)
-    lines = CONVERSIONS.get(SAME.get(kind, kind), CONVERSIONS[""])
+    lines = CONVERSIONS.get(kind, CONVERSIONS[".wav"])
     what = f"{kind} files are" if kind else "a file without an ending is"
     read = ", ".join(kind for kind in FORMATS if not kind.endswith(".gz"))
     return with_lines(f"{path}: {what} not read ({read} are).", path, *lines)

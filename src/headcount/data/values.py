@@ -28,15 +28,8 @@ def kind_of(array: np.ndarray) -> str:
 
 def kinds_in(values: Iterable[Any]) -> list[str]:
     """Return the kinds of single values, sorted by name."""
-    return sorted({_kind_of_one(each) for each in values})
-
-
-def _kind_of_one(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return "None" if value is None else "words"
-    if isinstance(value, bool | np.bool_):
-        return "booleans"
-    return "numbers" if isinstance(value, Number) else "other values"
+    kinds = {type(None): "None", bool: "booleans", np.bool_: "booleans"} | dict.fromkeys((str, np.str_), "words")
+    return sorted({kinds.get(type(each), "numbers" if isinstance(each, Number) else "other values") for each in values})
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
@@ -54,7 +47,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
     except InputError:  # a ValueError, too
         raise
     except ValueError:
-        array = ragged([_element(each, name) for each in values])
+        array = np.fromiter([_element(each, name) for each in values], object)
     except Exception as error:  # other libraries raise many types for arrays that NumPy cannot have
         kind, reason = type(values).__name__, str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"{name} of type {kind} cannot be made a NumPy array: {reason}.", what=name) from error
@@ -82,14 +75,6 @@ def require_words_fit(values: Sequence[Any], name: str) -> None:
         require_fits(what, LETTER_BYTES * len(values) * widest)
 
 
-def ragged(sequences: Sequence[np.ndarray]) -> np.ndarray:
-    """Sequences of unequal shapes as an array of objects."""
-    array = np.empty(len(sequences), object)
-    for place, sequence in enumerate(sequences):  # a slice would be broadcast
-        array[place] = sequence
-    return array
-
-
 def _plain(values: Any) -> Any:
     """PyTorch and pandas objects as NumPy arrays, anything else as it is."""
     library = type(values).__module__.partition(".")[0]
@@ -111,7 +96,7 @@ def _of_objects(array: np.ndarray, name: str) -> np.ndarray:
     """Objects that are numbers, or sequences, as what they are; others as they were."""
     if array.ndim == 1 and array.size and all(np.ndim(each) > 0 or hasattr(each, "to_numpy") for each in array):
         rows = [_element(each, name) for each in array]
-        return np.stack(rows) if len({row.shape for row in rows}) == 1 else ragged(rows)
+        return np.stack(rows) if len({row.shape for row in rows}) == 1 else np.fromiter(rows, object)
     kinds = kinds_in(array.flat)
     if len(kinds) > 1 or "None" in kinds:
         return array  # NumPy would make one kind of them, and NaN of None
