@@ -14,7 +14,7 @@ import numpy as np
 
 from .._limits import require_fits
 from ..errors import HeadcountError, InputError, require
-from .examples import Arrays, Wanted, with_lines
+from .examples import LoadedExamples, Wanted, examples_of_arrays, with_lines
 from .lines import numbered_records, type_name
 from .memory import read_limited, require_arrays_fit, require_unpacked_fits
 
@@ -28,16 +28,16 @@ TORCH_LINES = (
 )
 
 
-def read_npz(path: Path, wanted: Wanted) -> Arrays:
+def read_npz(path: Path, wanted: Wanted) -> LoadedExamples:
     """Return the arrays of an .npz."""
     content = _load_numpy(path)
     fault = f"{path} is an .npy file by its content; rename it, and pass y with targets=y.npy."
     require(not isinstance(content, np.ndarray), fault, what="targets")
     with content:
-        return Arrays({name: content[name] for name in content.files})
+        return examples_of_arrays(path, {name: content[name] for name in content.files})
 
 
-def read_npy(path: Path, wanted: Wanted) -> Arrays:
+def read_npy(path: Path, wanted: Wanted) -> LoadedExamples:
     """Return x from one .npy and y from another."""
     if wanted.targets is None:
         raise InputError(f"{path} holds x alone; pass y in another, as in targets=y.npy.", what="targets")
@@ -47,7 +47,7 @@ def read_npy(path: Path, wanted: Wanted) -> Arrays:
     for name, content in arrays.items():
         both = f"{path} must hold x alone and its targets {wanted.targets} y alone, but the file of {name} is an .npz."
         require(isinstance(content, np.ndarray), both, what="targets" if name == "y" else "")
-    return Arrays(arrays)
+    return examples_of_arrays(path, arrays)
 
 
 def _load_numpy(path: Path) -> Any:
@@ -55,7 +55,7 @@ def _load_numpy(path: Path) -> Any:
     return np.load(path, allow_pickle=False)
 
 
-def read_pt(path: Path, wanted: Wanted) -> Arrays:
+def read_pt(path: Path, wanted: Wanted) -> LoadedExamples:
     """Read a dictionary with x and y, or a pair (x, y), that `torch.save` wrote; only plain tensors are loaded."""
     try:
         import torch
@@ -75,7 +75,7 @@ def read_pt(path: Path, wanted: Wanted) -> Arrays:
         content = dict(zip(("x", "y"), content, strict=True))
     if not isinstance(content, Mapping):
         raise with_lines(f"{path} holds {type(content).__name__}, {fault}.", path, *TORCH_LINES)
-    return Arrays({str(name): _numpy_of(path, value, torch) for name, value in content.items()})
+    return examples_of_arrays(path, {str(name): _numpy_of(path, value, torch) for name, value in content.items()})
 
 
 def _numpy_of(path: Path, value: Any, torch: Any) -> Any:
@@ -86,34 +86,34 @@ def _numpy_of(path: Path, value: Any, torch: Any) -> Any:
     return (value.float() if value.dtype == torch.bfloat16 else value).detach().numpy()
 
 
-def read_safetensors(path: Path, wanted: Wanted) -> Arrays:
+def read_safetensors(path: Path, wanted: Wanted) -> LoadedExamples:
     """Return the tensors of a .safetensors file."""
     from safetensors.numpy import load
 
-    return Arrays(load(read_limited(path, TENSOR_FACTOR)))
+    return examples_of_arrays(path, load(read_limited(path, TENSOR_FACTOR)))
 
 
-def read_json(path: Path, wanted: Wanted) -> Arrays:
+def read_json(path: Path, wanted: Wanted) -> LoadedExamples:
     """Read a list of examples, or one object with all of x and y."""
     content: Any = json.loads(read_limited(path).decode("utf-8-sig"))
     if isinstance(content, dict):
-        return Arrays(content)
+        return examples_of_arrays(path, content)
     require(isinstance(content, list), f"{path} must hold a list of examples or an object, got {type_name(content)}.")
     return _joined_records(path, [(f"example {place}", record) for place, record in enumerate(content)])
 
 
-def read_json_lines(path: Path, wanted: Wanted) -> Arrays:
+def read_json_lines(path: Path, wanted: Wanted) -> LoadedExamples:
     """Read one example per line, an object with x and y."""
     return _joined_records(path, [(f"line {line}", record) for line, record in numbered_records(path, kept=True)])
 
 
-def _joined_records(path: Path, examples: list[tuple[str, Any]]) -> Arrays:
+def _joined_records(path: Path, examples: list[tuple[str, Any]]) -> LoadedExamples:
     require(len(examples) > 0, f"{path} has no examples; it needs at least the 100 that a task takes.")
     for where, record in examples:
         require(isinstance(record, dict), f"{path}, {where}: must be an object, got {type_name(record)}.")
         fault = f"an example must have the keys x and y and no others, found {_listed_keys(record)}"
         require(record.keys() == {"x", "y"}, f"{path}, {where}: {fault}.")
-    return Arrays({name: [record[name] for _, record in examples] for name in ("x", "y")})
+    return examples_of_arrays(path, {name: [record[name] for _, record in examples] for name in ("x", "y")})
 
 
 def holds_examples(path: Path) -> bool:

@@ -5,6 +5,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from .._limits import require_fits, require_within
 from ..errors import HeadcountError, InputError, require
-from .examples import Arrays, Wanted
+from .examples import LoadedExamples, Wanted
 from .memory import read_limited
 from .tables import Column, Columns, examples_of_table
 
@@ -30,13 +31,13 @@ def is_saved_dataset(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("dataset_dict.json", "dataset_info.json", "state.json"))
 
 
-def read_arrow_table(path: Path, wanted: Wanted) -> Arrays:
+def read_arrow_table(path: Path, wanted: Wanted) -> LoadedExamples:
     """Return the examples of a .parquet, .arrow or .feather file."""
     arrow = _pyarrow(path)
     return examples_of_table(path, _table_columns(path, _read_table(path, arrow), arrow), wanted)
 
 
-def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
+def read_saved_dataset(folder: Path, wanted: Wanted) -> LoadedExamples:
     """Return the examples of a dataset folder; of several splits, train and the first for validation."""
     arrow = _pyarrow(folder)
     if not (folder / "dataset_dict.json").is_file():
@@ -57,7 +58,7 @@ def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
     notes = [f"{folder.name}: validation examples are the split {validation}"]
     notes += [f"{folder.name}: not used: the split {', '.join(unused)}"] if unused else []
     read = examples_of_table(folder, _table_columns(folder, table, arrow), wanted, held_out=validated.num_rows)
-    return Arrays(read.named, (*notes, *read.notes), read.held_out)
+    return replace(read, notes=(*notes, *read.notes))
 
 
 def _pyarrow(path: Path) -> Any:

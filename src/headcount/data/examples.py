@@ -1,6 +1,6 @@
 """Examples read from a file: sequences x with targets y.
 
-Every reader gives arrays by name; `assemble_examples` checks the names, and joins validation to training examples.
+A reader hands its arrays to `examples_of_arrays`, which checks their names and joins validation to training examples.
 Sequences of unequal lengths are an array of objects. What the arrays hold is checked by the task that is made of them.
 """
 
@@ -24,15 +24,6 @@ class Wanted(NamedTuple):
     targets: str | None
     sequence: str | None
     per_token: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Arrays:
-    """The arrays of a file by name, and in sentences how they were read; `held_out` rows at the end are validation."""
-
-    named: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
-    held_out: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +53,14 @@ def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
     return InputError(f"{sentence} In Python this converts it:\n{code}")
 
 
-def assemble_examples(path: Path, arrays: Arrays) -> LoadedExamples:
-    """Return the examples of a file, from its arrays.
+def examples_of_arrays(
+    path: Path, named: Mapping[str, Any], notes: tuple[str, ...] = (), held_out: int | None = None
+) -> LoadedExamples:
+    """Return the examples of a file from its arrays by name, of which `held_out` at the end are for validation.
 
     Raises `InputError` if an array is missing or unknown, or if training and validation, x and y, or x and mask do not
     match.
     """
-    named = arrays.named
     for name in ("x", "y"):
         listed = ", ".join(map(str, named)) or "none"
         near = did_you_mean(name, [other for other in named if str(other).lower().startswith(name)])
@@ -77,29 +69,23 @@ def assemble_examples(path: Path, arrays: Arrays) -> LoadedExamples:
         hint = f"{did_you_mean(str(name), NAMES)} Known: {', '.join(NAMES)}; remove it or rename it."
         require(name in NAMES, f'{path} has the array "{name}", which is not read.{hint}')
     try:
-        return _loaded(named, arrays)
+        train = _read_part(named, "")
+        if any(name.endswith("_validation") for name in named):
+            train, held_out = _with_validation(train, named)
+        return replace(train, held_out=held_out, notes=notes)
     except InputError as error:
         raise InputError(f"{path}: {error}", what=error.what) from error
 
 
-def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
-    """Return the examples of these arrays; a refusal names no file yet."""
-    train = _read_part(named, "")
-    later = [name for name in NAMES if name.endswith("_validation") and name in named]
-    if not later:
-        return replace(train, held_out=arrays.held_out, notes=arrays.notes)
+def _with_validation(train: LoadedExamples, named: Mapping[str, Any]) -> tuple[LoadedExamples, int]:
+    """Return training and validation examples, and how many are for validation."""
     for name in ("x_validation", "y_validation"):
-        require(name in named, f"there is {later[0]} but no {name}; add it.", what=name)
+        require(name in named, f"there are validation examples but no {name}; add it.", what=name)
     validation = _read_part(named, "_validation")
     masks = [part.mask for part in (train, validation) if part.mask is not None]
     require(len(masks) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
-    return LoadedExamples(
-        x=_joined("x", train.x, validation.x),
-        y=_joined("y", train.y, validation.y),
-        mask=np.concatenate(masks) if masks else None,
-        held_out=len(validation.y),
-        notes=arrays.notes,
-    )
+    x, y = _joined("x", train.x, validation.x), _joined("y", train.y, validation.y)
+    return LoadedExamples(x, y, np.concatenate(masks) if masks else None), len(validation.y)
 
 
 def _read_part(named: Mapping[str, Any], ending: str) -> LoadedExamples:

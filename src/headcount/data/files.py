@@ -1,6 +1,6 @@
 """Examples from any file people have: the format that reads it, or the lines of Python that convert it to one.
 
-A format is a function from a file to its arrays by name, and a row of `FORMATS`.
+A format is a function from a file to its examples, and a row of `FORMS`.
 """
 
 import os
@@ -13,16 +13,19 @@ from .._limits import too_large
 from ..errors import HeadcountError, InputError, require
 from .array_files import holds_examples, read_json, read_json_lines, read_npy, read_npz, read_pt, read_safetensors
 from .arrow_files import is_saved_dataset, read_arrow_table, read_saved_dataset
-from .examples import Arrays, LoadedExamples, Wanted, assemble_examples, ending, with_lines
+from .examples import LoadedExamples, Wanted, ending, with_lines
 from .text_tables import read_text_table
 
 __all__ = ["LoadedExamples", "are_examples", "ending", "read_examples"]
 
 
 class FileFormat(NamedTuple):
-    """Reads the arrays of a file, whose options `targets` and `sequence` it `takes`; `write` says how to write one."""
+    """Reads the examples of a file.
 
-    read: Callable[[Path, Wanted], Arrays]
+    `takes` are those of the options `targets` and `sequence` that it has; `write` says how to write such a file.
+    """
+
+    read: Callable[[Path, Wanted], LoadedExamples]
     write: str
     takes: tuple[str, ...] = ()
 
@@ -113,7 +116,7 @@ def read_examples(
         needless = f"{path} {why}, so {name} {given} is not needed; leave it out."
         require(given is None or name in form.takes, needless, what=name)
     try:
-        return assemble_examples(path, form.read(path, wanted))
+        return form.read(path, wanted)
     except MemoryError as error:  # Arrow's own is one, too
         raise too_large(path) from error
     except HeadcountError:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError, did_you_mean, require
-from .examples import Arrays, Wanted
+from .examples import LoadedExamples, Wanted, examples_of_arrays
 
 Column = np.ndarray | list[np.ndarray]
 """Numbers, or text as objects, one per row; lists are an array of more axes, or a list of arrays."""
@@ -37,7 +37,7 @@ def examples_of_table(
     *,
     row: Callable[[int], str] = lambda place: f"row {place + 1}",
     held_out: int | None = None,
-) -> Arrays:
+) -> LoadedExamples:
     """Return the sequences and targets of a table, whose columns are of one length.
 
     `row` is the name of a row in a message, `held_out` the number of rows at the end that are for validation. Raises
@@ -57,7 +57,7 @@ def examples_of_table(
         nested = {name: values for name, values in rest.items() if not _is_flat(values)}
         named, note = _nested(path, rest, nested) if nested else _wide(path, rest, y)
         named["y"] = y
-    return Arrays(named, (*notes, f"{path.name}: {note}"), held_out)
+    return examples_of_arrays(path, named, (*notes, f"{path.name}: {note}"), held_out)
 
 
 def _is_flat(values: Column) -> bool:

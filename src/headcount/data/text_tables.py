@@ -16,7 +16,7 @@ import numpy as np
 
 from .._limits import require_fits, require_within
 from ..errors import require
-from .examples import Arrays, Wanted, ending
+from .examples import LoadedExamples, Wanted, ending
 from .lines import bad_line, raw_lines
 from .tables import examples_of_table
 
@@ -29,7 +29,7 @@ MAX_WHOLE = 2**53
 """Up to which whole numbers are exact as floats."""
 
 
-def read_text_table(path: Path, wanted: Wanted) -> Arrays:
+def read_text_table(path: Path, wanted: Wanted) -> LoadedExamples:
     """Return the examples of a .csv or .tsv."""
     rows = _numbered_rows(path)
     line, header = next(rows, (0, []))
