@@ -217,12 +217,6 @@ def has_user_code(tree: Any) -> bool:
     """Return whether a part of a task is a user's function, which may read variables that change.
 
     A program of it is shared with no other task. `jax.tree_util.Partial` is JAX's own, with a user's function inside.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> from headcount.tasks.base import has_user_code
-        >>> has_user_code((jnp.sum, 3)), has_user_code(jax.tree_util.Partial(jnp.sum))
-        (False, True)
     """
     return any(map(_is_user_code, jax.tree.leaves(tree, is_leaf=_is_user_code)))
 
