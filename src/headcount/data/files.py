@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._limits import too_large
-from ..errors import HeadcountError, InputError, require
+from ..errors import HeadcountError, InputError, one_line_of, require
 from .array_files import holds_examples, read_json, read_json_lines, read_npy, read_npz, read_pt, read_safetensors
 from .arrow_files import is_saved_dataset, read_arrow_table, read_saved_dataset
 from .examples import LoadedExamples, Wanted, ending, with_lines
@@ -122,7 +122,7 @@ def read_examples(
     except HeadcountError:
         raise
     except Exception as error:  # the libraries raise many types for a damaged file
-        cause = " ".join(str(error).split()).rstrip(".")[:100]
+        cause = one_line_of(error)[:100]
         fix = f"check its permissions, copy it again, or write it again ({form.write})"
         raise InputError(f"{path} cannot be read ({type(error).__name__}: {cause}); {fix}.") from error
 

@@ -15,7 +15,7 @@ from jaxtyping import Float64, Int32, UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from .._limits import require_fits, require_size
-from ..errors import InputError, require, require_count
+from ..errors import InputError, one_line_of, require, require_count
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 VALIDATION_FOLDERS = ("val", "validation", "test")
@@ -89,11 +89,6 @@ def colour_statistics(
     shares, levels = counts / counts[0].sum(), np.arange(256) / 255
     mean = shares @ levels
     return mean, np.sqrt(np.sum(shares * (levels - mean[:, None]) ** 2, axis=1))
-
-
-def reason(error: Exception) -> str:
-    """Another library's error message on one line, without its full stop."""
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 def visible_entries(folder: Path) -> list[Path]:
@@ -188,8 +183,8 @@ def open_image(file: Path) -> Image.Image:
     except UnidentifiedImageError as error:
         raise InputError(f"{file} cannot be read: not an image of a known format; {REPLACE}.") from error
     except Image.DecompressionBombError as error:
-        raise InputError(f"{file} cannot be read: {reason(error)}; resize it before.") from error
+        raise InputError(f"{file} cannot be read: {one_line_of(error)}; resize it before.") from error
     except Exception as error:  # a damaged file can raise nearly anything
-        raise InputError(f"{file} cannot be read: {reason(error)}; {REPLACE}.") from error
+        raise InputError(f"{file} cannot be read: {one_line_of(error)}; {REPLACE}.") from error
     require(not wide, f"{file} has more than 8 bits per channel; save it as 8-bit RGB or grey.")
     return image
