@@ -120,7 +120,7 @@ def _mask(x: np.ndarray, mask: Any, lengths: Any, ending: str) -> Bool[np.ndarra
 
 
 def _joined(name: str, train: np.ndarray, validation: np.ndarray) -> np.ndarray:
-    """Validation examples behind training examples, where both are of one kind and shape."""
+    """Append validation examples to training examples, where both are of one kind and shape."""
     kinds = kind_of(train), kind_of(validation)
     if "object" in kinds:  # of unequal lengths, or refused later
         return np.fromiter([*train, *validation], object)

@@ -76,7 +76,7 @@ def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
 def colour_statistics(
     images: UInt8[np.ndarray, "images height width 3"],
 ) -> tuple[Float64[np.ndarray, " 3"], Float64[np.ndarray, " 3"]]:
-    """Mean and standard deviation of red, green and blue over all pixels, scaled to [0, 1].
+    """Return mean and standard deviation of red, green and blue over all pixels, scaled to [0, 1].
 
     Computed from a histogram of the 256 levels, so that no image is converted to floating point.
     """

@@ -48,6 +48,6 @@ def _require_array_fits(path: Path, name: str, file: Any, size: int) -> None:
 
 
 def read_limited(path: Path, factor: int = JSON_FACTOR) -> bytes:
-    """The bytes of a file that will take `factor` times as much memory. Raises `InputError` if that is too much."""
+    """Read a file that will take `factor` times as much memory; raise `InputError` if that is too much."""
     require_fits(path, factor * path.stat().st_size)
     return path.read_bytes()

@@ -151,7 +151,7 @@ def _long(
 
 
 def _nested(path: Path, rest: Columns, nested: Columns) -> tuple[dict[str, Column], str]:
-    """Lists of tokens: the column x or input_ids, the only one there is, or several with one number per token."""
+    """Read lists of tokens: the column x or input_ids, the only one there is, or several with one number per token."""
     mask = next((name for name in MASK_NAMES if name in nested), None)
     candidates = [name for name in nested if name != mask]
     chosen = [name for name in X_NAMES if name in candidates][:1] or candidates
@@ -234,7 +234,7 @@ def _counts_rows(values: np.ndarray) -> bool:
 
 
 def _is_in_blocks(values: np.ndarray, y: np.ndarray) -> bool:
-    """Whether a column looks like the sequence of a row: words or whole numbers in blocks, with one target each."""
+    """Return whether a column looks like a row's sequence: words or whole numbers in blocks, with one target each."""
     if values.dtype.kind not in "iuO" or y.ndim != 1:
         return False
     changes, blocks = values[1:] != values[:-1], len(np.unique(values))

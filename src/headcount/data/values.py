@@ -33,7 +33,7 @@ def kinds_in(values: Iterable[Any]) -> list[str]:
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
-    """`values` as one array; sequences of unequal shapes as an array of objects, each of them an array."""
+    """Return `values` as one array; sequences of unequal shapes as an array of objects, each of them an array."""
     masked = f"{name} is a masked array; pass {name}.data and mask=~np.ma.getmaskarray(x), one entry per token."
     require(not isinstance(values, np.ma.MaskedArray), masked, what=name)
     try:
@@ -76,7 +76,7 @@ def require_words_fit(values: Sequence[Any], name: str) -> None:
 
 
 def _plain(values: Any) -> Any:
-    """PyTorch and pandas objects as NumPy arrays, anything else as it is."""
+    """Make NumPy arrays of PyTorch and pandas objects; leave anything else as it is."""
     library = type(values).__module__.partition(".")[0]
     if library == "torch" and hasattr(values, "detach"):
         values = values.detach().cpu()
@@ -93,7 +93,7 @@ def _element(values: Any, name: str) -> np.ndarray:
 
 
 def _of_objects(array: np.ndarray, name: str) -> np.ndarray:
-    """Objects that are numbers, or sequences, as what they are; others as they were."""
+    """Make numbers or sequences of objects that are such; leave others as they were."""
     if array.ndim == 1 and array.size and all(np.ndim(each) > 0 or hasattr(each, "to_numpy") for each in array):
         rows = [_element(each, name) for each in array]
         return np.stack(rows) if len({row.shape for row in rows}) == 1 else np.fromiter(rows, object)

@@ -58,7 +58,7 @@ class AlphabetMaxima(GeneratedTask):
         return jnp.sum(jnp.max(tokens @ self.values.T, axis=0), keepdims=True)
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        """Drawn examples; validation by every sequence once where at least as many are asked for: errors are exact."""
+        """Draw examples; where validation asks for at least all sequences, it has each once: errors are exact."""
         count = self.dim**self.length
         if validation_examples < count:
             return super().examples(train_examples, validation_examples, seed)
@@ -76,7 +76,7 @@ class AlphabetMaxima(GeneratedTask):
 
 
 def alphabet_values(intrinsic_dim: int, symbols: int, task_seed: int = 0) -> Float[np.ndarray, "D symbols"]:
-    """a_i(symbol), independent standard normal numbers; more components include those of fewer."""
+    """Draw a_i(symbol), independent standard normal numbers; more components include those of fewer."""
     require_count("intrinsic_dim", intrinsic_dim)
     require_count("symbols", symbols, least=2)
     return named_generator(task_seed, "alphabet values", symbols).standard_normal((intrinsic_dim, symbols))

@@ -60,7 +60,7 @@ def read_sequences(
 
 
 def _stacked(sequences: np.ndarray) -> tuple[np.ndarray, Bool[np.ndarray, "examples length"]]:
-    """Sequences of unequal length in one array, filled up with zeros, and which tokens are there."""
+    """Fill sequences of unequal length up with zeros to one array; return it, and which tokens are there."""
     first: np.ndarray = sequences[0]
     for place, sequence in enumerate(sequences):
         require(len(sequence) > 0, f"sequence {place} of x has no token; leave it out.", what="x")
@@ -80,7 +80,7 @@ def _stacked(sequences: np.ndarray) -> tuple[np.ndarray, Bool[np.ndarray, "examp
 def _read_ids(
     array: np.ndarray, there: Bool[np.ndarray, "examples length"], vocabulary: int | None
 ) -> tuple[Float[np.ndarray, "examples length 1"], int]:
-    """Token ids as numbers, and how many ids there are."""
+    """Return token ids as numbers, and how many ids there are."""
     if vocabulary is not None:
         require_count("vocabulary", vocabulary)
     array = array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array
@@ -167,7 +167,7 @@ def _require_labels(array: np.ndarray) -> None:
 
 
 def _is_labels(array: np.ndarray) -> bool:
-    """Whether targets are classes where nobody says so: words and booleans are, and whole numbers of few values."""
+    """Return whether targets are taken for classes: words and booleans are, and whole numbers of few values."""
     if array.ndim != 1 or array.dtype.kind not in "iu":
         return array.ndim == 1 and array.dtype.kind in "UTb"
     distinct = len(np.unique(array))

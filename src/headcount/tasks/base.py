@@ -53,7 +53,7 @@ class Tokenise(eqx.Module):
 
     @abstractmethod
     def __call__(self, content: PyTree[AnyArray], key: Key) -> AnyArray:
-        """The tokens of one example, (length, dim) or (sequences, length, dim); `key` is for random placement."""
+        """Return one example's tokens, (length, dim) or (sequences, length, dim); `key` is for random placement."""
 
 
 class AbstractTask(eqx.Module):
@@ -122,7 +122,7 @@ class AbstractTask(eqx.Module):
 
     @abstractmethod
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        """At most that many training and validation examples; equal arguments give equal numbers."""
+        """Return at most that many training and validation examples; equal arguments give equal numbers."""
 
 
 class GeneratedTask(AbstractTask):
@@ -157,7 +157,7 @@ class GeneratedTask(AbstractTask):
 
 
 def _draw_parts(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Examples]:
-    """Examples by the key of their place, some at a time: one program draws any number, each the same among any others.
+    """Draw examples by the key of their place, in blocks: one program draws any number, each the same among any others.
 
     Equal tasks share a compiled program. Tasks with a user's code do not, because that code may read variables that
     change.

@@ -49,7 +49,7 @@ class Frame(Tokenise):
         return self.patches(self.placed(content, key))
 
     def placed(self, content: Stored, key: Key) -> UInt8[AnyArray, "side side 3"]:
-        """The image at its own place, otherwise at a random one; a pixel outside has the colour of the nearest one."""
+        """Put the image at its own place, or at a random one; a pixel outside has the colour of the nearest one."""
         image, place = content if isinstance(content, PlacedImage) else (content, None)
         pixels = image.shape[0]
         if self.side == pixels:

@@ -70,7 +70,7 @@ class InContextRegression(GeneratedTask):
 def _ridge_prediction(
     x: Float[Array, "pairs inputs"], y: Float[Array, " pairs"], query: Float[Array, " inputs"], penalty: float
 ) -> Float[Array, ""]:
-    """query . w for the w of least norm that minimises |x w - y|^2 + penalty |w|^2.
+    """Return query . w for the w of least norm that minimises |x w - y|^2 + penalty |w|^2.
 
     By singular values: the normal equations would square the condition number, too much for float32 where there are
     about as many pairs as inputs.

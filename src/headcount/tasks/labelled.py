@@ -33,7 +33,7 @@ def train_and_validation(count: int, held_out: int | None) -> tuple[np.ndarray, 
 
 
 def train_count(count: int) -> int:
-    """Training examples among `count`, where validation examples are drawn."""
+    """Return how many of `count` examples are for training, where validation examples are drawn."""
     return count - min(count // 5, MAX_VALIDATION)
 
 

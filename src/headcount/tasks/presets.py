@@ -209,7 +209,7 @@ def in_context_regression(*, length: int = 17, inputs: Inputs = 8, noise: Noise 
 
 
 def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
-    """Random unit vectors: of 64 draws, the one whose nearest two are farthest apart.
+    """Draw unit vectors: of 64 draws, the one whose nearest two are farthest apart.
 
     Two nearly parallel directions have nearly the same maximum, and the task would need fewer than D heads.
     """
@@ -220,7 +220,7 @@ def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]
 
 
 def _gaussian_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
-    """One draw a_i ~ N(0, I), so that some directions have more weight than others."""
+    """Draw a_i ~ N(0, I), so that some directions have more weight than others."""
     return on_device(named_generator(seed, "gaussian directions").standard_normal((count, dim)), np.float32)
 
 
@@ -260,7 +260,7 @@ DRAWN_BYTES = 512
 
 
 def preset(name: str, **options) -> GeneratedTask:
-    """The preset called `name`; `InputError` with the nearest known one for an unknown name or option."""
+    """Return the preset called `name`; raise `InputError` with the nearest known name or option for an unknown one."""
     require(name in PRESETS, f'unknown task "{name}".{did_you_mean(name, PRESETS)} Known: {", ".join(PRESETS)}.')
     known = preset_options(name)
     for option in options:
@@ -282,12 +282,12 @@ def _require_sizes(name: str, options: dict[str, Any]) -> None:
 
 
 def preset_options(name: str) -> dict[str, object]:
-    """The options of a preset with their defaults."""
+    """Return the options of a preset with their defaults."""
     return {option: parameter.default for option, parameter in inspect.signature(PRESETS[name]).parameters.items()}
 
 
 def preset_from_spec(spec: dict[str, Any]) -> AbstractTask | None:
-    """The preset, or the task of a study, whose `spec()` this is; None for a user's task, or one of another version."""
+    """Return the preset, or a study's task, whose `spec()` this is; None for a user's, or one of another version."""
     name, options = spec["task"], {option: value for option, value in spec.items() if option != "task"}
     if name == "alphabet-maxima":  # which no command names, but a stored cell of it can be trained again
         task = AlphabetMaxima(**options)

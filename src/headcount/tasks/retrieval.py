@@ -181,7 +181,7 @@ class Retrieval(GeneratedTask):
 
 
 def draw_tokens(distribution: Distribution, key: Key, shape: tuple[int, int]) -> Tokens:
-    """Independent numbers of the distribution."""
+    """Draw independent numbers of the distribution."""
     return jr.normal(key, shape) if distribution == "gaussian" else jr.uniform(key, shape)
 
 
