@@ -204,7 +204,7 @@ def _inner_products(
 
 
 def bias_quantiles(count: int, dim: int) -> Float[np.ndarray, " terms"]:
-    """Return quantiles j / (count + 1) of (x_1 - x_2) . y for orthonormal x_1, x_2 and y uniform on the sphere of R^dim.
+    """Return quantiles j / (count + 1) of (x_1 - x_2) . y: x_1, x_2 orthonormal, y uniform on the sphere of R^dim.
 
     u = (x_1 - x_2) / sqrt 2 is a unit vector, so (1 + u . y) / 2 is distributed as Beta((dim - 1) / 2, (dim - 1) / 2).
     """
