@@ -23,8 +23,8 @@ from ..._choices import AnsweredAt, require_choice
 from ..._shapes import AnyArray, Key, Tokens
 from ...errors import require, require_count
 from ...keys import named_generator
-from ...tasks.base import Examples, Split, Tokenise, fingerprint
-from ...tasks.labelled import LabelledTask, split_indices
+from ...tasks.base import AbstractTask, Examples, Split, Tokenise, fingerprint
+from ...tasks.labelled import split_indices
 from ...tasks.objective import Choice
 from ..data.embeddings import WordEmbeddings
 from ..data.mining import given_negatives, min_usable, mine
@@ -97,7 +97,7 @@ class JoinedPairs(Tokenise):
         return jnp.where(present[:, None], normed * self.gain + self.shift, 0.0)
 
 
-class Ranking(LabelledTask):
+class Ranking(AbstractTask):
     """Choosing the candidate passage that answers a query; `length` is the number of candidates.
 
     Args:

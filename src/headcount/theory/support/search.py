@@ -17,7 +17,7 @@ from ..._precision import traced_in_double
 from ..._shapes import Tokens
 from ...errors import InputError, require
 from ...keys import named_generator
-from ...tasks import AbstractTask, ArrayTask, GeneratedTask, Retrieval
+from ...tasks import AbstractTask, GeneratedTask, Retrieval
 from ..collisions.domain import Domain, domain_of
 
 FEW = 64
@@ -183,7 +183,7 @@ def require_gradient(task: AbstractTask) -> GeneratedTask:
 
     Raises `InputError` otherwise: stored examples, integer targets, code that JAX cannot trace.
     """
-    if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
+    if not isinstance(task, GeneratedTask):
         raise InputError(
             f"{getattr(task, 'name', task)}: stored examples have no gradient; a support dimension needs a target that "
             "is a JAX function of the tokens. `estimate_support` estimates it from a trained model.",

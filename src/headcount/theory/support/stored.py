@@ -99,7 +99,7 @@ def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] |
     It is not the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
     why it could not be computed.
     """
-    if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
+    if not isinstance(task, GeneratedTask):
         return None
     from . import support_dim
 
