@@ -19,14 +19,12 @@ from ..helpers.fabricated import finished, sweep, write
 @contextlib.contextmanager
 def served(root):
     """The address of a server in a thread of its own."""
-    ready, addresses = threading.Event(), []
     with bound(0) as listening:
-        server = server_of(root, listening, lambda address: (addresses.append(address), ready.set()))
+        address, server = server_of(root, listening)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            assert ready.wait(30)
-            yield addresses[0]
+            yield address
         finally:
             server.should_exit = True
             thread.join()

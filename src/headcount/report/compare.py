@@ -6,7 +6,6 @@ their numbers are not comparable.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..answer.words import decimal
 from ..errors import require
 from .chart import Chart, Series
 from .charts import axis_label, axis_name, by_length, main_axis
-from .document import Document, DocumentSource, Entry, Grid, NamedFacts, Notes, Text, text
+from .document import Document, DocumentSource, Entry, Grid, NamedFacts, Notes, Text
 
 MIN_SEEDS = 2
 """Finished seeds that a difference needs on both sides."""
@@ -26,58 +25,54 @@ NAMES = "experiment"
 """The axis of a joined table that has the experiments."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """Documents by name, what they do not share (`notes`), and their errors: a table per main axis and metric, whose
-    axes are the main one, the length, the seed, and the experiments."""
+def comparison_document(folders: Mapping[str, Sequence[Document]]) -> Document:
+    """The documents of several folders by name: a grid per kind of errors and length, what is not shared, the answers.
 
-    documents: Mapping[str, Document]
-    notes: tuple[str, ...]
-    tables: tuple[ErrorTable, ...]
+    Each is compared with the first. A document is named as its folder, or as both where the folder has several.
+    """
+    documents = {
+        folder if len(several) == 1 else f"{folder}: {document.name}": document
+        for folder, several in folders.items()
+        for document in several
+    }
+    tables = joined_tables(documents)
+    notes = tuple(_notes(documents, tables))
+    warned = [(f"{name}: {each.warning}", "yellow") for name, each in documents.items() if each.warning]
+    legend = f"* all seeds are better, or all worse, than those of {next(iter(documents), '')}"
+    answers = tuple((name, source_of(each).sentence or each.headline) for name, each in documents.items())
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON; a number that is missing is None."""
+    def content() -> dict[str, Any]:
         return {
-            "experiments": [_verdict(name, document) for name, document in self.documents.items()],
-            "notes": list(self.notes),
-            "tables": [{"metric": table.metric.label, "cells": list(_cells(table))} for table in self.tables],
+            "experiments": [_verdict(name, document) for name, document in documents.items()],
+            "notes": list(notes),
+            "tables": [{"metric": table.metric.label, "cells": list(_cells(table))} for table in tables],
         }
 
+    return Document(
+        content=content,
+        heading=" and ".join(folders),
+        blocks=(
+            *(Text((words,), role="warning") for words in warned),
+            *(_chart(table) for table in tables if not _words(table)),
+            *(grid for table in tables for grid in _grids(table)),
+            *([Text((legend,), indent=1, role="prose")] if any(differing(table).any() for table in tables) else []),
+            Notes(notes, "What they do not share"),
+            NamedFacts(answers, "Answers"),
+        ),
+        figure=lambda: _only_chart(tables),
+    )
 
-def named_documents(folders: Mapping[str, Sequence[Document]]) -> dict[str, Document]:
-    """The documents of several folders by the names they are compared under: the folder's, followed by the experiment's
-    where a folder has several."""
-    return {
-        folder if len(documents) == 1 else f"{folder}: {document.name}": document
-        for folder, documents in folders.items()
-        for document in documents
-    }
 
-
-def compared(documents: Mapping[str, Document]) -> Comparison:
-    """Documents side by side, by the names they are to have; the first is what the others are compared with."""
+def joined_tables(documents: Mapping[str, Document]) -> tuple[ErrorTable, ...]:
+    """The errors of documents: a table per main axis and metric, over that axis, length, seed and experiment."""
     groups: dict[tuple[str, str], dict[str, ErrorTable]] = {}
     for name, document in documents.items():
         if (table := source_of(document).table) is not None:
             groups.setdefault((main_axis(table), table.metric.label), {})[name] = by_length(table)
-    tables = tuple(joined(group, NAMES) for group in groups.values())
-    return Comparison(documents=dict(documents), notes=tuple(_notes(documents, tables)), tables=tables)
+    return tuple(joined(group, NAMES) for group in groups.values())
 
 
-def comparison_document(comparison: Comparison) -> Document:
-    """A grid per table and length, what is not shared, and the answers."""
-    warnings = [(name, each.warning) for name, each in comparison.documents.items() if each.warning]
-    blocks: list[Text | Grid | Notes | NamedFacts] = [text((f"{name}: {words}", "yellow")) for name, words in warnings]
-    blocks += [grid for table in comparison.tables for grid in comparison_grids(table)]
-    if any(differing(table).any() for table in comparison.tables):
-        first = next(iter(comparison.documents))
-        blocks.append(text(f"* all seeds are better, or all worse, than those of {first}", indent=1))
-    answers = tuple((name, source_of(each).sentence or each.headline) for name, each in comparison.documents.items())
-    blocks += [Notes(comparison.notes, ""), NamedFacts(answers)]
-    return Document(content=comparison.as_dict, blocks=tuple(blocks), figure=lambda: _only_chart(comparison.tables))
-
-
-def comparison_grids(table: ErrorTable) -> tuple[Grid, ...]:
+def _grids(table: ErrorTable) -> tuple[Grid, ...]:
     """The best of all seeds and starts, a grid per length; those that differ from the first are marked."""
     axis, best, differ = _axis(table), table.best, differing(table)
 
@@ -100,7 +95,7 @@ def comparison_grids(table: ErrorTable) -> tuple[Grid, ...]:
     )
 
 
-def comparison_chart(table: ErrorTable) -> Chart:
+def _chart(table: ErrorTable) -> Chart:
     """The smallest error along the main axis, a line per experiment and length."""
     axis, lengths, best = _axis(table), table.values("length"), table.best
     series = []
@@ -137,10 +132,14 @@ def differing(table: ErrorTable) -> Bool[np.ndarray, "values lengths names"]:
 def _only_chart(tables: tuple[ErrorTable, ...]) -> Chart:
     kinds = "; ".join(table.metric.label for table in tables) or "no table at all"
     require(len(tables) == 1, f"one figure shows one kind of errors, these are {len(tables)}: {kinds}.")
-    axis = _axis(tables[0])
-    words = [value for value in tables[0].values(axis) if isinstance(value, str)]
-    require(not words, f"words have no places on a line; {axis} has {', '.join(words)}.")
-    return comparison_chart(tables[0])
+    words = _words(tables[0])
+    require(not words, f"words have no places on a line; {_axis(tables[0])} has {', '.join(words)}.")
+    return _chart(tables[0])
+
+
+def _words(table: ErrorTable) -> list[str]:
+    """The values of the main axis that are words."""
+    return [value for value in table.values(_axis(table)) if isinstance(value, str)]
 
 
 def _axis(table: ErrorTable) -> str:

@@ -45,11 +45,13 @@ def serve(root: Path, port: int = 0, on_ready: Callable[[str], None] = lambda ad
     require(os.path.isdir(root), f"{root} is no folder; give a results folder, or one that holds some.", what="folder")
     require(0 <= port < 65536, what="port", given=port, needed="between 0 and 65535")
     with bound(port) as listening:
-        server_of(root, listening, on_ready).run(sockets=[listening])
+        address, server = server_of(root, listening)
+        on_ready(address)  # who opens it now waits until it is answered
+        server.run(sockets=[listening])
 
 
-def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], None]) -> "uvicorn.Server":
-    """Return a server of the folders below `root` at a socket; `run` starts it, and setting `should_exit` ends it."""
+def server_of(root: Path, listening: socket.socket) -> "tuple[str, uvicorn.Server]":
+    """Return the address of the folders below `root` and their server; setting `should_exit` ends it."""
     import uvicorn
 
     from .app import app_of
@@ -58,27 +60,22 @@ def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], No
     app, site = app_of(root, token, port)
 
     class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            on_ready(f"http://{HOST}:{port}/{token}/")
-
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             site.close()  # streams have no end of their own
             await super().shutdown(sockets)
 
-    return Server(
-        uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            loop="asyncio",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
+    return f"http://{HOST}:{port}/{token}/", Server(config)
 
 
 def bound(port: int) -> socket.socket:
