@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from headcount.events import Event
-from headcount.report.progress import Bar, automatic_progress, bytes_progress, counted_progress, terminal_bar
+from headcount.report.progress import Bar, automatic_progress, counted_progress, terminal_bar, worded_progress
 
 
 class ZMQInteractiveShell:
@@ -137,9 +137,9 @@ def test_bars_count_what_is_done():
         bar(Event("steps", done=40))
     with counted_progress(console, "searching", 3, "pairs") as on_done:
         on_done(3)
-    with bytes_progress(console) as on_bytes:
+    with worded_progress(console, "bytes") as tick:
         for done in (1_000, 2_000, 500):  # fewer bytes than before: the next file
-            on_bytes(done, 2_000)
+            tick(done, 2_000, "fetching")
     text = written.getvalue()
     assert "40/40 model-steps" in text
     assert "3/3 pairs" in text

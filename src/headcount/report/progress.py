@@ -27,14 +27,14 @@ class Bar:
     """
 
     def __init__(self, draw: Callable[["Bar"], None] = lambda bar: None):
-        self.total = self.done = 0
+        self.total, self.done = 0, 0
         self.why, self.activity, self.unit = "", "", "model-steps"
         self.programs: tuple[int, int] | None = None
         self.crew = ""
         self.stepping = self.stopping = False
         self.began = time.monotonic()
         self.first_ready: float | None = None
-        self._draw = draw
+        self.draw = draw
 
     def __call__(self, event: Event) -> None:
         match event.kind:
@@ -58,7 +58,7 @@ class Bar:
                 self.stopping = True
             case _:
                 return
-        self._draw(self)
+        self.draw(self)
 
     def _step(self, done: int) -> None:
         if done < self.done:  # the next file
@@ -124,9 +124,10 @@ class Bar:
 
 
 @contextlib.contextmanager
-def terminal_bar(console: Console) -> Iterator[Bar]:
+def terminal_bar(console: Console, bar: Bar | None = None) -> Iterator[Bar]:
     """A bar in a terminal; it appears when there is anything to do."""
-    bar = Bar(lambda bar: live.start() if bar.total or bar.done else None)
+    bar = bar or Bar()
+    bar.draw = lambda bar: live.start() if bar.total or bar.done else None
     live = Live(get_renderable=lambda: bar.line(console.width), console=console, refresh_per_second=10)
     try:
         yield bar
@@ -193,14 +194,7 @@ def counted_progress(console: Console, what: str, total: int, unit: str) -> Iter
 
 
 @contextlib.contextmanager
-def bytes_progress(console: Console) -> Iterator[Callable[[int, int | None], None]]:
-    """Yields the function to call with the bytes that have come of a file and how many it has; a bar from the first."""
+def worded_progress(console: Console, unit: str = "steps") -> Iterator[Callable[[int, int | None, str], None]]:
+    """Yields the function to call with how much of a work is done, how much there is, and what it is."""
     with terminal_bar(console) as bar:
-        yield lambda done, total: bar(Event("bytes", "fetching", done, total, "bytes"))
-
-
-@contextlib.contextmanager
-def worded_progress(console: Console) -> Iterator[Callable[[int, int, str], None]]:
-    """Yields the function to call with the steps of a work that are done, how many it has, and what it is."""
-    with terminal_bar(console) as bar:
-        yield lambda done, total, words: bar(Event("bytes", words, done, total, "steps"))
+        yield lambda done, total, words: bar(Event("bytes", words, done, total, unit))

@@ -20,7 +20,7 @@ from ...cli.running import run, settled, training_on
 from ...engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
 from ...errors import InputError, require
 from ...report.document import Document, Entry, Grid, line
-from ...report.progress import bytes_progress, counted_progress
+from ...report.progress import counted_progress, worded_progress
 from ...report.reading import documents_of, what_was_lost
 from ...report.render import write_report
 from ...report.render.words import spoken_time
@@ -211,8 +211,8 @@ def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dr
             f"{each.name} is a study of real data: pass --data DIR (an empty folder is filled by downloading).",
             what="data",
         )
-    with bytes_progress(messages) as on_bytes:
-        return each.bound(folder, embeddings=embeddings, on_bytes=lambda _, done, total: on_bytes(done, total))
+    with worded_progress(messages, "bytes") as tick:
+        return each.bound(folder, embeddings=embeddings, on_bytes=lambda _, done, total: tick(done, total, "fetching"))
 
 
 def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Document:

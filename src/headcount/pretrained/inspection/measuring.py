@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import StoreError
-from ...report.phases import NoPhases, Phases
+from ...report.phases import Phases
 from ...store import Experiment
 from ...store.weights import Weights, read_weights, write_weights
 from ..evaluation.layer_statistics import LayerStatistics
@@ -137,7 +137,7 @@ def measure_facts(
     Returns:
         All facts, stored and new.
     """
-    phases, values = phases or NoPhases(), dict(kept)
+    phases, values = phases or Phases(), dict(kept)
     before = values.get(SPENT) or {"peak_bytes": 0, "forward_tokens": 0, "facts": {}}
     seconds = dict(before["facts"])
     for fact in facts:
