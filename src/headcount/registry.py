@@ -112,10 +112,6 @@ class Plugin:
         """Return the reader of experiments whose `study` is this; None where it is another's."""
         return None
 
-    def file_documents(self, folder: Path) -> "list[Document]":
-        """Return what a report shows of files that the satellite wrote next to the results."""
-        return []
-
     def check_folder(self, folder: Path) -> "Document | None":
         """Check a folder that the satellite wrote, for `verify`; None where it wrote none. Raises InputError."""
         return None

@@ -15,14 +15,14 @@ from ..store.database import readable
 from .app import Folder, say
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     csv = "csv"
     json = "json"
 
 
 def export(
     folder: Folder,
-    form: Annotated[Format, typer.Option("--format", help="csv or json.")] = Format.csv,
+    form: Annotated[ExportFormat, typer.Option("--format", help="csv or json.")] = ExportFormat.csv,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file instead of stdout.")] = None,
     timing: Annotated[bool, typer.Option("--timing", help="Add seconds, device, back end and date.")] = False,
     summary: Annotated[
@@ -38,7 +38,7 @@ def export(
         readers = {each.name: reader for each in experiments if (reader := reader_of(each.study)) is not None}
         without_cells = {name: reader for name, reader in readers.items() if not reader.has_cells}
         facts = {name: store.facts(name) for name in without_cells}
-    require(not summary or not (form is Format.json or timing or without_cells), CSV_ALONE)
+    require(not summary or not (form is ExportFormat.json or timing or without_cells), CSV_ALONE)
     if summary:
         content = summary_csv(experiments, records, runs)
     elif without_cells and len(without_cells) == len(experiments):

@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ..answer.coverage import Coverage, coverage_of
+from ..answer.coverage import coverage_of
 from ..errors import StoreError, require
-from ..registry import StoredExperiment, StudyReader, plugins, reader_of
+from ..registry import StoredExperiment, StudyReader, reader_of
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live
 from ..store.database import RESTORE, UNREADABLE, reason_of
 from ..store.folders import WRITING, results_below, run_state
 from .document import Document
 from .experiment import experiment_document, with_coverage
-from .provenance import Provenance, provenance
+from .provenance import provenance
 
 
 def documents_of(root: Path) -> tuple[list[Document], list[str]]:
@@ -21,18 +21,15 @@ def documents_of(root: Path) -> tuple[list[Document], list[str]]:
 
     Raises StoreError where the folder holds no results.
     """
-    computed = [document for plugin in plugins() for document in plugin.file_documents(root)]
-    if computed and not (root / FILE_NAME).exists():
-        return computed, []
     _require_one_folder(root)
-    return _FolderReading(root, computed).documents()
+    return _FolderReading(root).documents()
 
 
 class _FolderReading:
     """What the store of a folder holds, read once."""
 
-    def __init__(self, root: Path, computed: list[Document]):
-        self.root, self.computed = root, computed
+    def __init__(self, root: Path):
+        self.root = root
         with Store.open_for_reading(root) as store:
             self.experiments, records = store.experiments(), store.records()
             self.records = {each.name: each.own(records) for each in self.experiments}
@@ -54,14 +51,14 @@ class _FolderReading:
                 studied += self._of_study(experiment, reader)
             else:
                 own.append(self._of_user(experiment))
-        if self.unknown and not (studied or own or self.computed):
+        if self.unknown and not (studied or own):
             raise StoreError(self.unknown[0])
         warnings = self.warnings + self.unknown
         if not self.experiments:
             warnings.append(
                 f"{self.root} holds no experiment yet; `headcount measure TASK --out {self.root}` makes one."
             )
-        return [*_distinct(studied), *self.computed, *own], warnings
+        return [*_distinct(studied), *own], warnings
 
     def _without_cells(self, experiment: Experiment, reader: StudyReader) -> list[Document]:
         """The documents of an experiment that has facts and no cells. Raises StoreError for damaged facts."""
@@ -90,32 +87,34 @@ class _FolderReading:
                 f"{self.root} holds {experiment.name} of a study that is not known here, {experiment.study!r:.40}. "
                 f"Read it with the version of headcount that made it. {RESTORE}"
             )
-        origin, coverage = self._origin(experiment), self._coverage(experiment)
-        return [with_coverage(each, coverage, origin) for each in documents]
+        return [self._with_coverage(each, experiment) for each in documents]
 
     def _of_user(self, experiment: Experiment) -> Document:
         stored = self._stored(experiment)
         document = experiment_document(
             experiment, stored.records, stored.attachments, folder=str(self.root), command=stored.command
         )
-        return with_coverage(document, self._coverage(experiment), self._origin(experiment))
+        return self._with_coverage(document, experiment)
 
     def _stored(self, experiment: Experiment) -> StoredExperiment:
-        commands = [command for command, _ in self.progress[experiment.name].runs if command]
         return StoredExperiment(
             experiment=experiment,
             records=self.records[experiment.name],
             attachments=self.attachments[experiment.name],
             folder=self.root,
-            command=commands[-1] if commands else "",
+            command=_last_command(self.progress[experiment.name]),
         )
 
-    def _origin(self, experiment: Experiment) -> Provenance:
+    def _with_coverage(self, document: Document, experiment: Experiment) -> Document:
         records, progress = self.records[experiment.name], self.progress[experiment.name]
-        return provenance(records, missing=progress.cells - len(records), runs=progress.runs)
+        coverage = coverage_of(progress, self.attachments[experiment.name], running=self.running)
+        origin = provenance(records, missing=progress.cells - len(records), runs=progress.runs)
+        return with_coverage(document, coverage, origin)
 
-    def _coverage(self, experiment: Experiment) -> Coverage:
-        return coverage_of(self.progress[experiment.name], self.attachments[experiment.name], running=self.running)
+
+def _last_command(progress: Progress) -> str:
+    """The last command of an experiment; empty where it was run from Python."""
+    return next((command for command, _ in reversed(progress.runs) if command), "")
 
 
 def _require_one_folder(root: Path) -> None:
@@ -130,8 +129,8 @@ def _go_on(progress: Progress) -> str:
     """What to run for an experiment without a finished model."""
     if not progress.missing:
         return "All diverged: a smaller learning rate may help."
-    commands = [command for command, _ in progress.runs if command]
-    return f"To go on, run: {commands[-1]}" if commands else "To go on, run the same Python code again."
+    command = _last_command(progress)
+    return f"To go on, run: {command}" if command else "To go on, run the same Python code again."
 
 
 def what_was_lost(records: Iterable[Record]) -> str:

@@ -182,13 +182,11 @@ def apart(wanted: Sequence[float], sizes: Sequence[float]) -> list[float]:
     They stay between 0 and 1 as far as there is room; `wanted` ascend.
     """
     offsets = np.concatenate([[0.0], np.cumsum((np.array(sizes[:-1]) + np.array(sizes[1:])) / 2)])
-    blocks: list[tuple[float, int]] = []  # the sum and the number of those that touch: isotonic regression
-    for shifted in np.array(wanted, float) - offsets[: len(wanted)]:
-        blocks.append((float(shifted), 1))
-        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
-            (last, many), (total, count) = blocks.pop(), blocks.pop()
-            blocks.append((total + last, count + many))
-    means = [total / count for total, count in blocks for _ in range(count)]
+    shifted, all_of_them = np.array(wanted, float) - offsets[: len(wanted)], range(len(wanted))
+    means = [  # isotonic regression
+        max(min(float(shifted[i : j + 1].mean()) for j in all_of_them[k:]) for i in all_of_them[: k + 1])
+        for k in all_of_them
+    ]
     room = 1 - float(offsets[len(wanted) - 1]) if wanted else 0.0
     low, high = min(0.0, room), max(0.0, room)
     return [float(np.clip(mean, low, high) + offset) for mean, offset in zip(means, offsets, strict=False)]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.ticker import MaxNLocator
 
 from ...answer.words import PLAIN_FROM
 
@@ -33,12 +34,9 @@ def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
 def linear_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
     """Limits and ticks of a linear axis that shows zero and the values from `low` to `high`, at round steps."""
     low, high = min(0.0, low), max(0.0, high)
-    high = high if high - low > SMALLEST_RANGE else 1.0
-    rough = (high - low) / 5
-    scale = 10.0 ** math.floor(math.log10(rough))
-    step = next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= rough * (1 - 1e-9))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return first * step, last * step, [i * step for i in range(first, last + 1)]
+    locator = MaxNLocator(5, steps=[1, 2, 5, 10])
+    ticks = list(map(float, locator.tick_values(low, high if high - low > SMALLEST_RANGE else 1.0)))
+    return ticks[0], ticks[-1], ticks
 
 
 def tick_text(value: float, ticks: Sequence[float], *, log: bool) -> str:
