@@ -24,7 +24,7 @@ from .heads import heads_read_of
 from .heads_map import heads_map_charts, heads_needed_grid
 from .provenance import Provenance
 from .render.words import settings_line, spoken_time
-from .training import at_longest, curves_chart, fit_chart
+from .training import curves_chart, fit_chart
 
 EVIDENCE = "Evidence for the answer"
 UNITS = {
@@ -141,7 +141,7 @@ def _document(
 ) -> Document:
     stored, notes = attachments.get("baselines", ()), _texts(attachments.get("notes", ()))
     baselines, examples = baselines_of(table, stored), validation_examples(stored)
-    effort, longest = attachments.get("effort", {}), at_longest(experiment, records, table)
+    effort = attachments.get("effort", {})
     situation = Situation(
         experiment=experiment,
         records=records,
@@ -187,7 +187,7 @@ def _document(
             Text(((experiment.name, "bold"), f": {settings_line(settings)}"), shown="terminal"),
             *error_grids(table, found, experiment),
             *((heads_needed_grid(found),) if found.map else ()),
-            *_charts(experiment, longest, table, found, baselines),
+            *_charts(experiment, records, table, found, baselines),
             *filter(None, (heads_read_of(attachments.get("heads")),)),
             NamedFacts(tuple(facts), EVIDENCE),
             *((Text.of_sentences(sentences),) if sentences else ()),
@@ -198,11 +198,11 @@ def _document(
 
 
 def _charts(
-    experiment: Experiment, longest: list[Record], table: ErrorTable, found: Answer, baselines: Sequence[Baseline]
+    experiment: Experiment, records: Sequence[Record], table: ErrorTable, found: Answer, baselines: Sequence[Baseline]
 ) -> Iterable[Chart | HeatMap]:
     """The main chart, the curves, what else there is of the errors, and the fit."""
     main, *rest = heads_map_charts(table, found) if found.map else charts_of(table, found, baselines)
-    curves, fit = curves_chart(experiment, longest, table, found), fit_chart(experiment, longest, table)
+    curves, fit = curves_chart(experiment, records, table, found), fit_chart(experiment, records, table)
     return filter(None, (main, curves, *rest, fit))
 
 
