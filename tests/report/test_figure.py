@@ -14,7 +14,7 @@ from headcount.report.chart import Chart, Drop, HeatMap, Level, Line, Series, Sp
 from headcount.report.files import FORMATS
 from headcount.report.render import save_chart
 from headcount.report.render.cells import colour_of, contrast, ink_on
-from headcount.report.render.figure import draw
+from headcount.report.render.figure import draw_figure
 from headcount.report.render.ink import FONT, GROUND, INK, PAGE_SIZE, QUIET, RULE
 from headcount.report.render.inline import inlined
 from headcount.report.render.lines import apart
@@ -183,12 +183,12 @@ def test_names_are_shown_as_they_are():
 @pytest.mark.parametrize("title", ["costs $^$ a_b^c <b> 100 % back\\slash"])
 def test_a_title_for_paper_is_shown_as_it_is(title):
     written = io.BytesIO()
-    draw(a_chart(), title).savefig(written, format="svg")
+    draw_figure(a_chart(), title).savefig(written, format="svg")
     assert f"<!-- {title.replace('<', '&lt;').replace('>', '&gt;')} -->" in written.getvalue().decode()
 
 
 def test_a_long_title_stays_inside_the_figure_and_off_the_legend():
-    figure = draw(a_chart(), "no transition found: every head count reaches the same error, " * 3)
+    figure = draw_figure(a_chart(), "no transition found: every head count reaches the same error, " * 3)
     figure.savefig(io.BytesIO(), format="png")
     (title,), (legend,) = figure.texts[:1], figure.legends
     shown = title.get_window_extent()
@@ -199,7 +199,7 @@ def test_a_long_title_stays_inside_the_figure_and_off_the_legend():
 
 @pytest.mark.parametrize("chart", [a_chart(series=()), a_heat_map([[np.nan]])], ids=["no line", "no value"])
 def test_what_holds_nothing_is_drawn_for_paper_too(chart):
-    draw(chart).savefig(io.BytesIO(), format="svg")
+    draw_figure(chart).savefig(io.BytesIO(), format="svg")
 
 
 def test_lines_of_a_map_stay_inside_it_and_off_the_values():

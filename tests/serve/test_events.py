@@ -11,7 +11,7 @@ import pytest
 
 from headcount.events import Event
 from headcount.serve import app
-from headcount.serve.server import bound, server_of
+from headcount.serve.server import bound_socket, server_of
 
 from ..helpers.fabricated import finished, sweep, write
 
@@ -19,7 +19,7 @@ from ..helpers.fabricated import finished, sweep, write
 @contextlib.contextmanager
 def served(root):
     """The address of a server in a thread of its own."""
-    with bound(0) as listening:
+    with bound_socket(0) as listening:
         address, server = server_of(root, listening)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -255,9 +255,9 @@ def test_other_pages_are_answered_while_certificates_are_drawn(client, certifica
 def test_what_cannot_be_served_is_one_sentence(parent, tmp_path):
     a_sentence(headcount("serve", tmp_path / "nowhere"), 2, str(tmp_path / "nowhere"))
     a_sentence(headcount("serve", parent, "--port", 70000), 2, "--port", "70000")
-    from headcount.serve.server import bound
+    from headcount.serve.server import bound_socket
 
-    with bound(0) as taken:
+    with bound_socket(0) as taken:
         port = taken.getsockname()[1]
         a_sentence(headcount("serve", parent, "--port", port), 1, str(port))
 

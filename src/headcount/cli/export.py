@@ -9,7 +9,7 @@ import typer
 from ..errors import require
 from ..registry import reader_of
 from ..report.document import Document
-from ..report.export import CSV_ALONE, rows, summary_csv
+from ..report.export import CSV_ALONE, exported_rows, summary_csv
 from ..store import FILE_NAME, Store
 from ..store.database import readable
 from .app import Folder, say
@@ -45,7 +45,7 @@ def export(
         with readable(folder / FILE_NAME):
             content = [row for name, reader in without_cells.items() for row in reader.rows(name, facts[name])]
     else:
-        content = rows(experiments, records, timing=timing)
+        content = exported_rows(experiments, records, timing=timing)
         for name in without_cells:
             say(f"{name} has no cells; `headcount show {folder} --json` has its numbers.")
     return Document(content=lambda: content, form=form.value, out=out)

@@ -62,7 +62,7 @@ def shown(folder: Path) -> Iterator[tuple[Events, threading.Event]]:
         raise typer.Exit(130) from None
 
 
-def run(sweep: Sweep, folder: Path, work: Callable[..., Result], executor: Executor) -> Result:
+def run_shown(sweep: Sweep, folder: Path, work: Callable[..., Result], executor: Executor) -> Result:
     """`work` (`run_sweep`) on a sweep in a results folder, shown and stoppable."""
     with shown(folder) as (events, stop), Store.open_for_writing(folder) as store:
         plan = plan_sweep(sweep, store.settled_keys(), executor.machine)

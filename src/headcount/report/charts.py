@@ -114,7 +114,7 @@ def _over(table: ErrorTable, *axes: str) -> ErrorTable:
     return table.with_axes(*axes)
 
 
-def judged(table: ErrorTable) -> np.ndarray:
+def judged_errors(table: ErrorTable) -> np.ndarray:
     """Heads by rank: the smallest error over seeds at the worst length, NaN where a length is missing."""
     return by_rank(table).best.max(axis=2)
 
@@ -263,7 +263,7 @@ def rank_map(table: ErrorTable, answer: Answer) -> HeatMap:
         columns=table.values("rank"),
         row_label=axis_label("heads"),
         column_label=axis_label("rank"),
-        values=judged(table),
+        values=judged_errors(table),
         baseline=by_rank(table).reduced("seed").baseline.max(axis=2),
         unit=table.metric.short,
         caption=caption,
@@ -289,7 +289,7 @@ def rank_chart(table: ErrorTable, answer: Answer) -> Chart:
     ranks, highest = table.values("rank"), np.fmax.reduce(by_rank(table).errors, axis=(2, 3))
     series = tuple(
         Series(count_of_heads(heads), ranks, tuple(line), place=i, low=tuple(line), high=tuple(high))
-        for i, (heads, line, high) in enumerate(zip(table.values("heads"), judged(table), highest, strict=True))
+        for i, (heads, line, high) in enumerate(zip(table.values("heads"), judged_errors(table), highest, strict=True))
     )
     return Chart(
         name="error-against-rank",

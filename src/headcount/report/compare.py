@@ -36,10 +36,10 @@ def comparison_document(folders: Mapping[str, Sequence[Document]]) -> Document:
         for document in several
     }
     tables = joined_tables(documents)
-    notes = tuple(_notes(documents, tables))
+    notes = tuple(_difference_notes(documents, tables))
     warned = [(f"{name}: {each.warning}", "yellow") for name, each in documents.items() if each.warning]
     legend = f"* all seeds are better, or all worse, than those of {next(iter(documents), '')}"
-    answers = tuple((name, source_of(each).sentence or each.headline) for name, each in documents.items())
+    answers = tuple((name, source_of(each).answer_sentence or each.headline) for name, each in documents.items())
 
     def content() -> dict[str, Any]:
         return {
@@ -53,8 +53,8 @@ def comparison_document(folders: Mapping[str, Sequence[Document]]) -> Document:
         heading=" and ".join(folders),
         blocks=(
             *(Text((words,), role="warning") for words in warned),
-            *(_chart(table) for table in tables if not _words(table)),
-            *(grid for table in tables for grid in _grids(table)),
+            *(_comparison_chart(table) for table in tables if not _values_in_words(table)),
+            *(grid for table in tables for grid in _comparison_grids(table)),
             *([Text((legend,), indent=1, role="prose")] if any(differing(table).any() for table in tables) else []),
             Notes(notes, "What they do not share"),
             NamedFacts(answers, "Answers"),
@@ -72,7 +72,7 @@ def joined_tables(documents: Mapping[str, Document]) -> tuple[ErrorTable, ...]:
     return tuple(joined(group, NAMES) for group in groups.values())
 
 
-def _grids(table: ErrorTable) -> tuple[Grid, ...]:
+def _comparison_grids(table: ErrorTable) -> tuple[Grid, ...]:
     """The best of all seeds and starts, a grid per length; those that differ from the first are marked."""
     axis, best, differ = _axis(table), table.best, differing(table)
 
@@ -95,7 +95,7 @@ def _grids(table: ErrorTable) -> tuple[Grid, ...]:
     )
 
 
-def _chart(table: ErrorTable) -> Chart:
+def _comparison_chart(table: ErrorTable) -> Chart:
     """The smallest error along the main axis, a line per experiment and length."""
     axis, lengths, best = _axis(table), table.values("length"), table.best
     series = []
@@ -132,12 +132,12 @@ def differing(table: ErrorTable) -> Bool[np.ndarray, "values lengths names"]:
 def _only_chart(tables: tuple[ErrorTable, ...]) -> Chart:
     kinds = "; ".join(table.metric.label for table in tables) or "no table at all"
     require(len(tables) == 1, f"one figure shows one kind of errors, these are {len(tables)}: {kinds}.")
-    words = _words(tables[0])
+    words = _values_in_words(tables[0])
     require(not words, f"words have no places on a line; {_axis(tables[0])} has {', '.join(words)}.")
-    return _chart(tables[0])
+    return _comparison_chart(tables[0])
 
 
-def _words(table: ErrorTable) -> list[str]:
+def _values_in_words(table: ErrorTable) -> list[str]:
     """The values of the main axis that are words."""
     return [value for value in table.values(_axis(table)) if isinstance(value, str)]
 
@@ -168,18 +168,22 @@ def _is_place(table: ErrorTable, i: int, j: int) -> bool:
 def _verdict(name: str, document: Document) -> dict[str, Any]:
     source = source_of(document)
     needs = {} if source.answer is None else source.answer.needs
-    verdict: dict[str, Any] = {"name": name, "task": source.task, "verdict": source.sentence or document.headline}
+    verdict: dict[str, Any] = {
+        "name": name,
+        "task": source.task,
+        "verdict": source.answer_sentence or document.headline,
+    }
     verdict["needs"] = {axis: [need.at, need.low, need.high] for axis, need in needs.items()}
     return verdict | ({} if source.coverage is None else source.coverage.as_dict())
 
 
-def _notes(documents: Mapping[str, Document], tables: tuple[ErrorTable, ...]) -> Iterable[str]:
+def _difference_notes(documents: Mapping[str, Document], tables: tuple[ErrorTable, ...]) -> Iterable[str]:
     tasks = {name: source_of(each).task for name, each in documents.items()}
     if len(set(tasks.values())) > 1:
-        yield f"the tasks differ ({_listed(tasks)}): these are answers to different questions"
+        yield f"the tasks differ ({_by_name(tasks)}): these are answers to different questions"
     if len(tables) > 1:
         kinds = {", ".join(each.values(NAMES)): f"{each.metric.label} by {axis_name(_axis(each))}" for each in tables}
-        yield f"the errors are not comparable ({_listed(kinds)}): they are shown apart"
+        yield f"the errors are not comparable ({_by_name(kinds)}): they are shown apart"
     yield from _differing_settings({name: source_of(each).settings for name, each in documents.items()})
 
 
@@ -187,7 +191,7 @@ def _differing_settings(settings: Mapping[str, Mapping[str, Any] | None]) -> Ite
     """Settings that not all have in common, one by one; the task's name is said elsewhere."""
     kinds = {name: (each or {}).get("model", {}).get("kind") for name, each in settings.items()}
     if len(set(kinds.values())) > 1:  # each kind has settings that the other does not know
-        yield f"the kinds of model differ: {_listed(kinds)}"
+        yield f"the kinds of model differ: {_by_name(kinds)}"
     flat = {
         name: {
             key: value
@@ -205,10 +209,10 @@ def _differing_settings(settings: Mapping[str, Mapping[str, Any] | None]) -> Ite
     for key in keys:
         values = {name: each.get(key) for name, each in flat.items()}
         if len({str(value) for value in values.values()}) > 1:
-            yield f"{axis_name(key)} differs: {_listed(values)}"
+            yield f"{axis_name(key)} differs: {_by_name(values)}"
 
 
-def _listed(values: Mapping[str, Any]) -> str:
+def _by_name(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {'none' if value is None else value}" for name, value in values.items())
 
 

@@ -156,7 +156,7 @@ class DocumentSource:
     coverage: "Coverage | None" = None
 
     @property
-    def sentence(self) -> str:
+    def answer_sentence(self) -> str:
         """The answer in a sentence; empty where there is none."""
         return "" if self.answer is None else self.answer.sentence
 

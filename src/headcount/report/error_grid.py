@@ -21,8 +21,8 @@ from .charts import (
     by_rank,
     by_start,
     draws_of,
-    judged,
     judged_by,
+    judged_errors,
     main_axis,
 )
 from .document import Entry, Grid
@@ -219,7 +219,7 @@ def _places_grid(table: ErrorTable, answer: Answer) -> Grid:
 def _rank_grid(table: ErrorTable, answer: Answer | None, experiment: Experiment | None) -> Grid:
     """Errors by heads and rank; from the sizes that solve the task on they are solved."""
     table = by_rank(table)
-    best, done = judged(table), np.sum(np.isfinite(table.errors), axis=(2, 3))
+    best, done = judged_errors(table), np.sum(np.isfinite(table.errors), axis=(2, 3))
     heads, ranks = table.values("heads"), table.values("rank")
     asked = None if experiment is None else asked_for(experiment, ("heads", "rank"), ("length", "seed"))
 

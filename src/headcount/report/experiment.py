@@ -33,7 +33,7 @@ UNITS = {
 }
 
 
-def headline(subject: str, answer: Answer) -> str:
+def headline_about(subject: str, answer: Answer) -> str:
     """The answer as a sentence about something."""
     separator = " " if answer.kind == "needs" or answer.limit == "neither" else ": "
     return f"{subject}{separator}{answer.sentence}"
@@ -59,9 +59,9 @@ def experiment_document(
     table = error_table(experiment, records) if table is None else table
     found = answer(table) if found is None else found
     try:
-        return _document(experiment, records, attachments, folder, command, table, found)
+        return _own_document(experiment, records, attachments, folder, command, table, found)
     except UNREADABLE as error:
-        _document(experiment, records, {}, folder, command, table, found)  # raises where they are not at fault
+        _own_document(experiment, records, {}, folder, command, table, found)  # raises where they are not at fault
         raise StoreError(
             f"what {folder or 'the results folder'} holds next to the models of {experiment.name} "
             f"({', '.join(attachments)}) cannot be read: {reason_of(error)}. {RESTORE}"
@@ -130,7 +130,7 @@ def with_coverage(document: Document, coverage: Coverage, provenance: Provenance
     return replace(document, blocks=tuple(blocks))
 
 
-def _document(
+def _own_document(
     experiment: Experiment,
     records: Sequence[Record],
     attachments: Mapping[str, Any],
@@ -163,7 +163,7 @@ def _document(
     facts += [("support dimension", support.removeprefix("support dimension "))] if support else []
     facts += [] if early is None else [("early estimate", _early_words(early))]
     facts += [("note", note) for note in (*notes, *found.notes)]
-    settings, words = dict(experiment.settings), headline(experiment.task, found)
+    settings, words = dict(experiment.settings), headline_about(experiment.task, found)
 
     def content() -> dict[str, Any]:
         said: dict[str, Any] = found.as_dict() | {"prose": list(sentences), "next_steps": list(map(asdict, steps))}

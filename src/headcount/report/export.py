@@ -29,7 +29,9 @@ CURVE = "curve"
 TIMING = ("seconds", "device", "backend", "finished")
 
 
-def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
+def exported_rows(
+    experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False
+) -> list[dict[str, Any]]:
     """One row per cell and experiment: coordinates, then the cell's content, outcome, metrics and validation curve.
 
     `parent` and `removed`, a JSON list of heads, say what a model starts from; both are empty for a random start.
@@ -48,7 +50,7 @@ def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing
                 alike[shared] = _row_of_many(experiment, cell, metrics)
             row = alike[shared].copy()
             row |= {"key": key, "length": cell.length, "seed": cell.seed} | experiment.coordinates(key)
-            row |= {"start": cell.start, "parent": cell.parent, "removed": _heads(cell.removed)}
+            row |= {"start": cell.start, "parent": cell.parent, "removed": _heads_json(cell.removed)}
             row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in metrics}
             row["message"] = record.message
             if timing:
@@ -69,7 +71,7 @@ def _row_of_many(experiment: Experiment, cell: Cell, metrics: list[str]) -> dict
     return row | {"task_spec": Content.of(cell.task).text, "message": ""}
 
 
-def _heads(removed: tuple[int, ...]) -> str:
+def _heads_json(removed: tuple[int, ...]) -> str:
     return json.dumps(removed) if removed else ""
 
 

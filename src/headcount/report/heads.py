@@ -36,9 +36,9 @@ def heads_read_of(stored: Any) -> HeadsRead | None:
     try:
         examples = [
             {
-                "tokens": ["" if token is None else _values(token) for token in each["tokens"]],
-                "target": _values(each["target"]),
-                "answer": _values(each["answer"]),
+                "tokens": ["" if token is None else _words_of(token) for token in each["tokens"]],
+                "target": _words_of(each["target"]),
+                "answer": _words_of(each["answer"]),
             }
             for each in stored["examples"]
         ]
@@ -83,7 +83,7 @@ def _most_read(weights: list[float], tokens: list[str]) -> str:
     return ", ".join(words) or f"less than {SHOWN:.0%} of every token"
 
 
-def _values(values: Any) -> str:
+def _words_of(values: Any) -> str:
     if isinstance(values, str | int):
         return str(values)
     return ", ".join(f"{value:.2g}" if isinstance(value, float) else str(value) for value in values)

@@ -39,7 +39,7 @@ class Phases(Bar):
         inside = min(NEARLY * self.work, max(0.0, self.within() - self.before))
         return min(1.0, (self.ended + inside) / self.total) if self.total else 1.0
 
-    def words(self, width: int) -> tuple[str, str]:
+    def fitting_words(self, width: int) -> tuple[str, str]:
         """What stands before and after the bar, so much of it as leaves room for a bar in `width` columns."""
         share, so_far = self.share, time.monotonic() - self.began
         left = f"about {spoken_time(so_far * (1 - share) / share)} left" if 0 < share < 1 else ""

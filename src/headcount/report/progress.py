@@ -45,22 +45,22 @@ class Bar:
                 self.programs = event.done, event.total or 0
                 self.first_ready = self.first_ready or (time.monotonic() if event.done else None)
             case "steps":
-                self._step(self.done + event.done)
+                self._set_done(self.done + event.done)
             case "workers":
                 self.crew = f"{event.detail} worker{'s' * (event.detail != 1)}, {event.done}/{event.total} buckets"
             case "count":
                 self.activity, self.unit, self.total = event.words, event.detail, event.total or 0
-                self._step(self.done + event.done)
+                self._set_done(self.done + event.done)
             case "bytes":
                 self.activity, self.unit, self.total = event.words, event.detail, event.total or 0
-                self._step(event.done)
+                self._set_done(event.done)
             case "stop":
                 self.stopping = True
             case _:
                 return
         self.draw(self)
 
-    def _step(self, done: int) -> None:
+    def _set_done(self, done: int) -> None:
         if done < self.done:  # the next file
             self.began = self.first_ready = time.monotonic()
         self.done, self.stepping = done, done > 0
@@ -92,7 +92,7 @@ class Bar:
         seconds = (time.monotonic() - self.first_ready) * (1 - self.share) / self.share
         return f"about {spoken_time(seconds)} left{' of this round' if self.why else ''}"
 
-    def words(self, width: int) -> tuple[str, str]:
+    def fitting_words(self, width: int) -> tuple[str, str]:
         """What stands before and after the bar, so much of it as leaves room for a bar in `width` columns."""
         percent, so_far = f"{self.share:.0%}", f"{spoken_time(time.monotonic() - self.began)} so far"
         steps = f"{self.done:,}/{max(self.total, self.done):,} {self.unit}"
@@ -112,9 +112,9 @@ class Bar:
         lines = [(start, ", ".join(filter(None, parts))) for start, parts in choices]
         return next((line for line in lines if sum(map(len, line)) + 2 + MIN_BAR <= width), lines[-1])
 
-    def line(self, width: int) -> RenderableType:
+    def as_line(self, width: int) -> RenderableType:
         """One line of a terminal: words, a bar, words."""
-        before, after = self.words(width)
+        before, after = self.fitting_words(width)
         columns = max(1, min(MAX_BAR, width - len(before) - len(after) - 2))
         grid = Table.grid(padding=(0, 1))
         for _ in range(3):
@@ -128,7 +128,7 @@ def terminal_bar(console: Console, bar: Bar | None = None) -> Iterator[Bar]:
     """A bar in a terminal; it appears when there is anything to do."""
     bar = bar or Bar()
     bar.draw = lambda bar: live.start() if bar.total or bar.done else None
-    live = Live(get_renderable=lambda: bar.line(console.width), console=console, refresh_per_second=10)
+    live = Live(get_renderable=lambda: bar.as_line(console.width), console=console, refresh_per_second=10)
     try:
         yield bar
     finally:
@@ -150,7 +150,7 @@ def notebook_bar() -> Iterator[Bar]:
         if handle is None and bar.total:
             handle = display(HTML("training"), display_id=True)
         if handle is not None:
-            before, after = bar.words(NOTEBOOK_COLUMNS)
+            before, after = bar.fitting_words(NOTEBOOK_COLUMNS)
             progress = f'<progress value="{bar.done}" max="{max(bar.total, bar.done)}"></progress>'
             handle.update(HTML(f"{html.escape(before)} {progress} {after}"))
 

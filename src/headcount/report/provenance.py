@@ -87,7 +87,7 @@ def _settings(cells: list[Cell]) -> tuple[tuple[str, dict[str, str]], ...]:
         "train": [vars(train) for train in _once(cell.train for cell in cells)],
         "sweep": sweep.values(),
     }
-    return tuple((title, _values(settings)) for title, settings in parts.items())
+    return tuple((title, _values_taken(settings)) for title, settings in parts.items())
 
 
 def _once(parts: Iterable[Part]) -> list[Part]:
@@ -95,7 +95,7 @@ def _once(parts: Iterable[Part]) -> list[Part]:
     return list({id(part): part for part in parts}.values())
 
 
-def _values(parts: Iterable[dict[str, Any]]) -> dict[str, str]:
+def _values_taken(parts: Iterable[dict[str, Any]]) -> dict[str, str]:
     """Every value each setting took, in order: `heads 1 2 3`."""
     taken: dict[str, dict[Any, Any]] = {}
     for settings in parts:

@@ -26,7 +26,7 @@ def certificates_content(folder: Path) -> str:
     """Return the certificates of a folder and their pictures as content of a page; "" where none can be understood."""
     try:
         entries = json.loads(read_regular(folder / CERTIFICATES, MAX_BYTES))
-        content = page_content([_document(entries)], folder="") if entries else ""
+        content = page_content([_certificates_document(entries)], folder="") if entries else ""
         drawn = sorted((folder / CERTIFICATES).parent.glob("*.svg")) if entries else ()
         pictures = (read_regular(path, MAX_BYTES) for path in drawn if not path.is_symlink())
         return content + "".join(PICTURE.format(base64.b64encode(each).decode()) for each in pictures)
@@ -34,7 +34,7 @@ def certificates_content(folder: Path) -> str:
         return ""
 
 
-def _document(entries: Any) -> Document:
+def _certificates_document(entries: Any) -> Document:
     """The floors of all models, and the pairs that show them, opened by a click."""
     shown, notes = entries[:MAX_MODELS], [ABOUT]
     if len(entries) > len(shown):
@@ -49,7 +49,7 @@ def _document(entries: Any) -> Document:
     return Document(headline=headline, blocks=(*grids, Notes(tuple(notes), "Notes")))
 
 
-def _model(entry: dict[str, Any]) -> str:
+def _model_words(entry: dict[str, Any]) -> str:
     heads = f"{count_of_heads(int(entry['heads']))}{' and a norm' if entry.get('final_norm') else ''}"
     return f"{heads}, {int(entry['length'])} tokens, seed {int(entry['seed'])}"
 
@@ -57,7 +57,7 @@ def _model(entry: dict[str, Any]) -> str:
 def _readouts(entry: dict[str, Any], question: str) -> str:
     pair = entry[question]
     readouts = "any readout errs" if pair["exact"] else "readouts of bounded slope err"
-    return f"{_model(entry)}: {readouts} by {decimal(float(pair['floor']) / float(entry['spread']))}"
+    return f"{_model_words(entry)}: {readouts} by {decimal(float(pair['floor']) / float(entry['spread']))}"
 
 
 def _floors(entries: list[dict[str, Any]]) -> Grid:
@@ -69,7 +69,7 @@ def _floors(entries: list[dict[str, Any]]) -> Grid:
     rows = []
     for entry in entries:
         floors = (floor(entry[question], float(entry["spread"])) for question in QUESTIONS)
-        rows.append((_model(entry), decimal(float(entry["nmse"])), *floors))
+        rows.append((_model_words(entry), decimal(float(entry["nmse"])), *floors))
     return Grid(title="Certified floors", columns=("model", "error", *QUESTIONS.values()), rows=tuple(rows))
 
 

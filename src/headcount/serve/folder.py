@@ -39,7 +39,7 @@ class Contents(NamedTuple):
         return tuple(document.headline for document in self.documents)
 
     @property
-    def answers(self) -> tuple[str, ...]:
+    def known_headlines(self) -> tuple[str, ...]:
         """The headlines that say something already."""
         found = [(each.headline, None if each.source is None else each.source.answer) for each in self.documents]
         return tuple(headline for headline, answer in found if answer is None or answer.kind != "none")
@@ -120,19 +120,19 @@ class Folder:
             from ..report.render.html import page_content  # takes a second once, which is no time of drawing
         began = time.monotonic()
         if self.to_read:
-            self.contents = self._read(self.stamp)
+            self.contents = self._read_results(self.stamp)
         if draw and self._drawn is not self.contents:
             contents = self.contents
             try:
                 self.page = page_content(contents.documents, folder="", warnings=contents.warnings)
             except Exception as error:
-                self.page = page_content((), folder="", warnings=[f"This cannot be drawn: {_sentence(error)}"])
+                self.page = page_content((), folder="", warnings=[f"This cannot be drawn: {_error_words(error)}"])
             self.version = hashlib.sha256(self.page.encode(errors="replace")).hexdigest()[:16]
             self._drawn = contents
         now = time.monotonic()
         self._next_read = max(self._next_read, now + max(READ_SECONDS, (now - began) / SHARE))
 
-    def _read(self, stamp: tuple[int, ...]) -> Contents:
+    def _read_results(self, stamp: tuple[int, ...]) -> Contents:
         """Return the results; where they cannot be read, what was read before and a sentence."""
         from ..report.reading import documents_of  # not needed to show that a run goes
 
@@ -142,7 +142,7 @@ class Folder:
             documents, warnings = documents_of(self.path)
             return Contents(stamp, progress, tuple(documents), tuple(warnings))
         except Exception as error:  # a page that shows many folders survives one that is damaged, however it is
-            return self.contents._replace(stamp=stamp, error=_sentence(error))
+            return self.contents._replace(stamp=stamp, error=_error_words(error))
 
     @property
     def status(self) -> str:
@@ -160,12 +160,12 @@ class Folder:
         return "finished" if self.contents.is_complete else "unfinished"
 
     @property
-    def words(self) -> str:
+    def run_words(self) -> str:
         """How the last run ended, where it did not end well; or that something else writes."""
         if self.state == "in use":
             return "a process writes here that does not say how far it is"
         return "" if self.live is None else how_it_ended(self.live)
 
 
-def _sentence(error: Exception) -> str:
+def _error_words(error: Exception) -> str:
     return str(error) if isinstance(error, HeadcountError) else f"{type(error).__name__}: {error}"

@@ -58,7 +58,7 @@ class Guard:
         if scope["type"] != "http":  # a lifespan: the server takes no websockets
             await self.app(scope, receive, send)
             return
-        app, status, path = self.app, *self._judged(scope)
+        app, status, path = self.app, *self._judged_request(scope)
         if status:
             app = PlainTextResponse(f"{REASONS[status]}\n", status, {"allow": "GET"} if status == 405 else None)
 
@@ -69,7 +69,7 @@ class Guard:
 
         await app({**scope, "path": path, "raw_path": os.fsencode(path), "root_path": ""}, receive, send_guarded)
 
-    def _judged(self, scope: Scope) -> tuple[int, str]:
+    def _judged_request(self, scope: Scope) -> tuple[int, str]:
         """Return the status to refuse a request with, or 0 and the path behind the token."""
         hosts = [value.lower() for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1 or hosts[0] not in self.hosts:

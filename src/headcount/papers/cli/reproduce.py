@@ -16,7 +16,7 @@ from ...cli.arguments import counts
 from ...cli.backend import BackendOption
 from ...cli.options import On, Workers
 from ...cli.plans import describe_plan
-from ...cli.running import run, settled, training_on
+from ...cli.running import run_shown, settled, training_on
 from ...engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
 from ...errors import InputError, require
 from ...report.document import Document, Entry, Grid, line
@@ -176,7 +176,7 @@ def _document(each: AnyStudy, asked: Mapping[str, Any], scale: Scale, folder: Pa
     if isinstance(each, ClosedFormStudy):
         document = _computed(each, scale, folder)
     else:
-        summary: RunSummary = run(part_of(each, scale, asked), folder, run_sweep, executor)
+        summary: RunSummary = run_shown(part_of(each, scale, asked), folder, run_sweep, executor)
         failed = summary.failed
         document = _trained(each, scale, folder, summary)
     if document is None:

@@ -30,7 +30,7 @@ class NotebookFigure(Figure):
         return _saved(self, "svg", {"Date": None}).decode()
 
 
-def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
+def draw_figure(chart: Chart | HeatMap, title: str | None = None) -> Figure:
     """A figure for a paper: the chart with title, legend or colour bar, and caption."""
     figure = NotebookFigure(figsize=(7.2, 4.2 + (page_size(chart)[1] - PAGE_SIZE[1]) / 72), layout="constrained")
     axes = figure.add_subplot()

@@ -51,11 +51,11 @@ def page_content(documents: Sequence[Document], *, folder: str, warnings: Iterab
     parts, units = [], [document.unit for document in documents]
     for place, document in enumerate(documents):
         unit = "" if document.unit in units[:place] else document.unit  # is said once
-        parts.append(Markup(_document(document, place + 1, level=2 if several else 1, unit=unit, shared=shared)))
+        parts.append(Markup(_document_html(document, place + 1, level=2 if several else 1, unit=unit, shared=shared)))
     return _rendered("content", folder=folder, warnings=list(warnings), documents=documents, parts=parts, shared=shared)
 
 
-def _document(document: Document, place: int, *, level: int, unit: str, shared: Sequence[str]) -> str:
+def _document_html(document: Document, place: int, *, level: int, unit: str, shared: Sequence[str]) -> str:
     """One document; `level` is that of its heading, and the page has `shared` notes for all documents."""
     shown = replace(document, blocks=tuple(each for each in document.blocks if _is_on_page(each)))
     return _rendered(

@@ -98,7 +98,7 @@ class _Builder:
         if points:
             _alike(self.series(k), points, {"class": role}).extend(points)
 
-    def line(self, group: Tree.Element, role: str, k: int) -> None:
+    def marked_line(self, group: Tree.Element, role: str, k: int) -> None:
         """The line of a series, and its markers with what they say."""
         series, parent, points = self.chart.series[k], self.series(k), []
         for child in self.shown(group):
@@ -163,7 +163,7 @@ _ROLES: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("axis", "grid", "tick", "label", "band", "drop"), _Builder.plain),
     **dict.fromkeys(_TIPS, _Builder.tipped),
     "seeds": _Builder.seeds,
-    "line": _Builder.line,
+    "line": _Builder.marked_line,
 }
 
 

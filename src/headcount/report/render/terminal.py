@@ -62,13 +62,13 @@ class _Shown:
 def _block(block: Any, width: int) -> Iterator[RenderableType]:
     match block:
         case Text(words, _, True):
-            yield _line(*words)
+            yield _unbroken_line(*words)
         case Text(words, indent):
             yield from _prose(width, *words, indent=indent)
         case Grid(folded=False):
-            yield from _grid(block, width)
+            yield from _grid_lines(block, width)
         case HeatMap() if block.words and not block.counts:
-            yield from _grid(_shades(block), width)
+            yield from _grid_lines(_shades(block), width)
         case NamedFacts(rows):
             yield from _facts(rows, width)
         case Notes(items, _, name):
@@ -88,7 +88,7 @@ def _prose(width: int, *words: Words, indent: int = 0) -> Iterator[RenderableTyp
         for line in paragraph.divide(_line_starts(paragraph.plain, max(1, width - indent))):
             line.rstrip()
             line.plain = line.plain.replace("\xa0", " ")
-            yield _line(" " * indent, line)
+            yield _unbroken_line(" " * indent, line)
 
 
 def _line_starts(words: str, width: int) -> list[int]:
@@ -112,13 +112,15 @@ def _facts(rows: Sequence[tuple[str, str]], width: int) -> Iterator[RenderableTy
         lines = _wrapped(words, room if at_right else width - 4)
         if at_right:
             heads = [name, *[""] * (len(lines) - 1)]
-            yield from (_line((f" {head:>{names}}  ", "dim"), line) for head, line in zip(heads, lines, strict=True))
+            yield from (
+                _unbroken_line((f" {head:>{names}}  ", "dim"), line) for head, line in zip(heads, lines, strict=True)
+            )
         else:
-            yield _line((f" {name}", "dim"))
-            yield from (_line(f"    {line}") for line in lines)
+            yield _unbroken_line((f" {name}", "dim"))
+            yield from (_unbroken_line(f"    {line}") for line in lines)
 
 
-def _grid(grid: Grid, width: int) -> Iterator[RenderableType]:
+def _grid_lines(grid: Grid, width: int) -> Iterator[RenderableType]:
     """A table; columns that do not fit stand below, after the ones that name the rows again."""
     if grid.title:
         yield from _prose(width, grid.title)
@@ -186,20 +188,20 @@ def _claim(result: ClaimResult, width: int) -> Iterator[RenderableType]:
 def _steps(steps: Sequence[NextStep], width: int) -> Iterator[RenderableType]:
     """What to do next. Lines of a command that is wider than the terminal end in a backslash between its words."""
     if steps:
-        yield _line(("Next", "bold"))
+        yield _unbroken_line(("Next", "bold"))
     for step in steps:
         yield from _prose(width, f"{step.why}{':' if step.command else '.'}", indent=2)
         lines = [f"    {'  ' * (k > 0)}{each}" for k, each in enumerate(_wrapped(step.command, width - 8))]
         ends = [*[" \\"] * (len(lines) - 1), ""]
         if step.command:
-            yield from (_line((f"{line}{end}", "cyan")) for line, end in zip(lines, ends, strict=True))
+            yield from (_unbroken_line((f"{line}{end}", "cyan")) for line, end in zip(lines, ends, strict=True))
 
 
 def _wrapped(words: str, width: int) -> list[str]:
     return textwrap.wrap(words, max(1, width), break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _line(*words: Any) -> Line:
+def _unbroken_line(*words: Any) -> Line:
     return Line.assemble(*words, no_wrap=True, overflow="ignore")
 
 
