@@ -139,7 +139,7 @@ def print_result(result: Document | Iterable[Document], *, as_json: bool, figure
         complete = True
     finally:
         if contents or (as_json and complete and not isinstance(result, Document)):
-            print_json(contents[0] if isinstance(result, Document) else contents)
+            print(json.dumps(contents[0] if isinstance(result, Document) else contents, indent=1))
     if chart is not None and figure is not None:
         from ..report.render import save_chart
 
@@ -155,7 +155,11 @@ def _print(document: Document, as_json: bool) -> None:
     if document.form != "terminal":
         from ..report.export import rows_text
 
-        write_out(rows_text(document.content(), "json" if as_json else document.form), document.out)
+        text = rows_text(document.content(), "json" if as_json else document.form)
+        if document.out is None:
+            sys.stdout.write(text)
+        else:
+            write_whole(document.out, text.encode())
     elif not as_json or document.only_closing:
         from ..report.render.terminal import print_closing, print_document
 
@@ -226,19 +230,6 @@ def _flags() -> set[str]:
     """The flags of the verb that was typed."""
     verb = next((word for word in sys.argv[1:] if word in VERBS), None)
     return set() if verb is None else {flag for option in command(verb).params for flag in option.opts}
-
-
-def write_out(text: str, out: Path | None) -> None:
-    """Write data to a file, or to stdout where none is given."""
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        write_whole(out, text.encode())
-
-
-def print_json(value: Any) -> None:
-    """JSON on stdout."""
-    print(json.dumps(value, indent=1))
 
 
 def say(message: str, style: str | None = None) -> None:

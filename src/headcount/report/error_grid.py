@@ -1,7 +1,6 @@
 """The errors of an experiment as grids: by length, by rank, or by kv heads and head dim."""
 
 import math
-import operator
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -97,11 +96,9 @@ def asked_for(
     Models that differ along no other axis than one of which the best counts are one. An axis that the experiment lacks
     has the one value 1, as in a table.
     """
-    axes, counted = tuple(axes), tuple(counted)
-    places = experiment.places.values()
-    columns = {axis: list(map(operator.itemgetter(i), places)) for i, axis in enumerate(experiment.axes)}
-    models = set(zip(*(columns.get(axis, [1] * len(places)) for axis in axes + counted), strict=True))
-    return Counter(map(operator.itemgetter(slice(len(axes))), models))
+    axes, places = tuple(axes), map(experiment.coordinates, experiment.places)
+    models = {tuple(at.get(axis, 1) for axis in (*axes, *counted)) for at in places}
+    return Counter(model[: len(axes)] for model in models)
 
 
 def _length_grid(

@@ -1,6 +1,5 @@
 """The map of an answer for every kv_heads and head_dim: heads needed, as a chart and a grid, and the errors behind."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -97,9 +96,6 @@ def group_name(kv_heads: Any) -> str:
 def _places(answer: Answer) -> tuple[tuple[Any, ...], tuple[Any, ...], dict[tuple[Any, Any], HeadsAt]]:
     """The kv_heads and the head_dims of a map, in order, and what is needed at each of them that was tried."""
 
-    def distinct(values: Iterable[Any]) -> tuple[Any, ...]:
-        return tuple(dict.fromkeys(values))
-
     at = {(each.kv_heads, each.head_dim): each for each in answer.map}
-    groups = sorted(distinct(each.kv_heads for each in answer.map), key=lambda group: (group == OWN, group or 0))
-    return tuple(groups), tuple(sorted(distinct(each.head_dim for each in answer.map), key=lambda dim: dim or 0)), at
+    groups = sorted({group for group, _ in at}, key=lambda group: (group == OWN, group or 0))
+    return tuple(groups), tuple(sorted({dim for _, dim in at}, key=lambda dim: dim or 0)), at

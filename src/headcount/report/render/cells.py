@@ -1,13 +1,12 @@
 """Draws a heat map: coloured cells with their values, and lines over them."""
 
-import functools
 import math
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, LogNorm, to_hex
+from matplotlib.colors import LogNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import TransformedPatchPath
@@ -17,9 +16,9 @@ from ..chart import HeatMap, Line
 from .ink import FONT, INK, QUIET, RULE, label_axes, literal, page_size
 from .ticks import far_enough, log_ticks, tick_text
 
-DARK, LIGHT = "#000000", "#ffffff"
-"""Text on a light and on a dark cell."""
-COLOURS = "cividis"
+DARK, LIGHT, DARK_FROM = "#000000", "#ffffff", 0.47
+"""Text on a light and on a dark cell, and the share of the scale from which a cell is light."""
+COLOURS = matplotlib.colormaps["cividis"]
 """Reads the same in every colour vision."""
 MIN_FONT = 4.0
 """Values that would be smaller are not written; a cell's tooltip and the table have them."""
@@ -67,29 +66,12 @@ def add_colour_bar(figure: Figure, axes: Axes, chart: HeatMap) -> None:
 
 def colour_of(share: float) -> str:
     """The colour at a share of the scale."""
-    return to_hex(_colours()(share))
+    return to_hex(COLOURS(share))
 
 
-@functools.cache
-def _colours() -> Colormap:
-    return matplotlib.colormaps[COLOURS]  # a copy each time, with all its colours to be made again
-
-
-def ink_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on a colour."""
-    return max((DARK, LIGHT), key=lambda ink: contrast(ink, colour))
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours, from 1 to 21, as WCAG defines it."""
-    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+def ink_on(share: float) -> str:
+    """Black or white, whichever is easier to read on the colour at a share of the scale."""
+    return DARK if share > DARK_FROM else LIGHT
 
 
 def _draw_cell(
@@ -105,7 +87,7 @@ def _draw_cell(
     axes.add_artist(box)  # unlike add_patch, without a look at the limits, which are set
     if size < MIN_FONT:
         return
-    ink = ink_on(colour) if known else INK
+    ink = ink_on(share) if known else INK
     axes.text(j, i, words, ha="center", va="center_baseline", color=ink, fontsize=size, gid=name, zorder=1)
 
 

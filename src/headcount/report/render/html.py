@@ -143,8 +143,6 @@ def _asset(name: str) -> str:
 
 def _png_size(png: bytes) -> Markup:
     """The size of a picture as attributes, so that the page does not move while it is read."""
-    if png[:8] != b"\x89PNG\r\n\x1a\n":
-        return Markup("")
     width, height = struct.unpack(">II", png[16:24])
     return Markup(f'width="{width}" height="{height}"')
 

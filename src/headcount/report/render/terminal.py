@@ -3,11 +3,10 @@
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text as Line
 
@@ -29,7 +28,8 @@ BLOCKS = " \u2591\u2592\u2593\u2588"
 
 def print_document(document: Document, console: Console) -> None:
     """Print a document but its closing line."""
-    console.print(_Shown(document), soft_wrap=False, crop=False)
+    for line in _document_lines(document, console.width):
+        console.print(line, soft_wrap=False, crop=False)
 
 
 def print_closing(document: Document, console: Console) -> None:
@@ -38,25 +38,18 @@ def print_closing(document: Document, console: Console) -> None:
         console.print(document.closing, style="bold", markup=False, highlight=False)
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A document, which rich asks for lines once it knows the width of the terminal."""
-
-    document: Document
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        width, document = options.max_width, self.document
-        warning = [text((document.warning, "yellow"))] if document.warning else []
-        headline = [text((document.headline, "bold"))] if document.headline and not document.closing else []
-        before: Any = None
-        for block in (*warning, *document.blocks, *headline):
-            lines = [] if getattr(block, "shown", "always") == "page" else list(_block(block, width))
-            if lines and before is not None and (type(before) is not type(block) or isinstance(block, Grid)):
-                yield ""
-            before = block if lines else before
-            yield from lines
-        if document.closing and before is not None:
+def _document_lines(document: Document, width: int) -> Iterator[RenderableType]:
+    warning = [text((document.warning, "yellow"))] if document.warning else []
+    headline = [text((document.headline, "bold"))] if document.headline and not document.closing else []
+    before: Any = None
+    for block in (*warning, *document.blocks, *headline):
+        lines = [] if getattr(block, "shown", "always") == "page" else list(_block(block, width))
+        if lines and before is not None and (type(before) is not type(block) or isinstance(block, Grid)):
             yield ""
+        before = block if lines else before
+        yield from lines
+    if document.closing and before is not None:
+        yield ""
 
 
 def _block(block: Any, width: int) -> Iterator[RenderableType]:
