@@ -29,7 +29,7 @@ BLOCKS = " \u2591\u2592\u2593\u2588"
 def print_document(document: Document, console: Console) -> None:
     """Print a document but its closing line."""
     for line in _document_lines(document, console.width):
-        console.print(line, soft_wrap=False, crop=False)
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
 
 def print_closing(document: Document, console: Console) -> None:
