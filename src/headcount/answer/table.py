@@ -294,15 +294,14 @@ def joined(tables: Mapping[str, ErrorTable], axis: str) -> ErrorTable:
     """Tables with the same axes as one, with a further last axis that has their names; NaN where one lacks a place."""
     first = next(iter(tables.values()))
     values = {name: {value for each in tables.values() for value in each.values(name)} for name in first.axes}
-    axes = {
-        name: tuple(sorted(known, key=lambda each: (isinstance(each, str), each))) for name, known in values.items()
-    }
+    axes = {name: tuple(sorted(known, key=numbers_first)) for name, known in values.items()}
     whole = ErrorTable(axes=axes, errors=np.full([len(known) for known in axes.values()], np.nan), metric=first.metric)
     errors = np.stack([each.aligned(whole) for each in tables.values()], axis=-1)
     return ErrorTable(axes=axes | {axis: tuple(tables)}, errors=errors, metric=first.metric)
 
 
-def _numbers_first(value: Any) -> tuple[bool, Any]:
+def numbers_first(value: Any) -> tuple[bool, Any]:
+    """Sort numbers by size, words after them."""
     return isinstance(value, str), value
 
 

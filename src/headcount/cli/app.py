@@ -161,11 +161,9 @@ def _print(document: Document, as_json: bool) -> None:
         else:
             write_whole(document.out, text.encode())
     elif not as_json or document.only_closing:
-        from ..report.render.terminal import print_closing, print_document
+        from ..report.render.terminal import print_document
 
-        print_document(document, messages if document.only_closing else data)
-        if not as_json:
-            print_closing(document, data)
+        print_document(document, messages if document.only_closing else data, None if as_json else data)
 
 
 @app.callback(invoke_without_command=True)

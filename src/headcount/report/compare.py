@@ -4,7 +4,6 @@ Errors of one metric along one axis are in one table. Experiments with another m
 their numbers are not comparable.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..errors import require
 from .chart import Chart, Series
 from .charts import axis_label, axis_name, by_length, main_axis
 from .document import Document, DocumentSource, Entry, Grid, NamedFacts, Notes, Text
+from .error_grid import without_nan
 
 MIN_SEEDS = 2
 """Finished seeds that a difference needs on both sides."""
@@ -155,7 +155,7 @@ def _cells(table: ErrorTable) -> Iterable[dict[str, Any]]:
                 yield {
                     axis: value,
                     "length": length,
-                    "best": {name: _or_none(float(best[i, j, k])) for k, name in enumerate(names)},
+                    "best": without_nan(dict(zip(names, best[i, j].tolist(), strict=True))),
                     "differs": [name for k, name in enumerate(names) if differ[i, j, k]],
                 }
 
@@ -214,7 +214,3 @@ def _differing_settings(settings: Mapping[str, Mapping[str, Any] | None]) -> Ite
 
 def _by_name(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {'none' if value is None else value}" for name, value in values.items())
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

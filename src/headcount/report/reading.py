@@ -9,7 +9,7 @@ from ..answer.coverage import coverage_of
 from ..errors import StoreError, require
 from ..registry import StoredExperiment, StudyReader, reader_of
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live
-from ..store.database import RESTORE, UNREADABLE, reason_of
+from ..store.database import RESTORE, readable
 from ..store.folders import WRITING, results_below, run_state
 from .document import Document
 from .experiment import experiment_document, with_coverage
@@ -62,16 +62,11 @@ class _FolderReading:
 
     def _without_cells(self, experiment: Experiment, reader: StudyReader) -> list[Document]:
         """The documents of an experiment that has facts and no cells. Raises StoreError for damaged facts."""
-        stored, kind = self._stored(experiment), reader.name
-        try:
+        stored = self._stored(experiment)
+        with readable(self.root / FILE_NAME):
             documents = reader.documents(stored)
-        except UNREADABLE as error:
-            damaged = (
-                f"{self.root} holds facts of the {kind} {experiment.name} that cannot be read: {reason_of(error)}."
-            )
-            raise StoreError(f"{damaged} {RESTORE}") from error
         if not documents:
-            words = f"Nothing of the {kind} {experiment.name} is measured yet."
+            words = f"Nothing of the {reader.name} {experiment.name} is measured yet."
             self.warnings.append(f"{words} {reader.go_on(stored.command)}")
         return documents
 

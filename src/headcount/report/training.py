@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..answer import Answer, ErrorTable, count_of_heads
+from ..answer.table import numbers_first
 from ..store import Experiment, Record, Value
 from .chart import Chart, Series
 from .charts import RANDOM, about_rank, axis_label, axis_name, draws_of, main_axis
@@ -26,7 +27,7 @@ def curves_chart(experiment: Experiment, records: Iterable[Record], table: Error
         heads = answer.at[0] if answer.at is not None else max((at.get("heads", 0) for at, _ in runs), default=0)
         runs = [run for run in runs if run[0].get("heads") == heads]
     series = []
-    for place, value in enumerate(_near(sorted({at.get(axis, 1) for at, _ in runs}, key=_order), answer, axis)):
+    for place, value in enumerate(_near(sorted({at.get(axis, 1) for at, _ in runs}, key=numbers_first), answer, axis)):
         here = [(at.get("start", RANDOM) == RANDOM, record) for at, record in runs if at.get(axis, 1) == value]
         for kind in ("measured", "descended"):
             alike = [record for is_random, record in here if is_random == (kind == "measured")]
@@ -62,7 +63,7 @@ def fit_chart(experiment: Experiment, records: Iterable[Record], table: ErrorTab
         value = at.get(axis, 1)
         if value not in best or record.error < best[value].error:
             best[value] = record
-    values = sorted(best, key=_order)
+    values = sorted(best, key=numbers_first)
     training = tuple(_training_error(best[value], name) for value in values)
     if about_rank(table) or any(isinstance(v, str) for v in values) or not np.isfinite(training).any():
         return None
@@ -109,9 +110,3 @@ def _near(values: list[Value], answer: Answer, axis: str) -> list[Value]:
 
 def _named(axis: str, value: Value) -> str:
     return count_of_heads(value) if axis == "heads" and isinstance(value, int) else f"{axis_name(axis)} {value}"
-
-
-def _order(value: Value) -> tuple[bool, float, str]:
-    """Numbers by size, words after them."""
-    word = isinstance(value, str)
-    return word, 0.0 if word else float(value), str(value)

@@ -26,16 +26,12 @@ BLOCKS = " \u2591\u2592\u2593\u2588"
 """From nothing to the largest."""
 
 
-def print_document(document: Document, console: Console) -> None:
-    """Print a document but its closing line."""
+def print_document(document: Document, console: Console, last: Console | None) -> None:
+    """Print a document, its closing line on the console `last`, where it is wanted."""
     for line in _document_lines(document, console.width):
         console.print(line, no_wrap=True, overflow="ignore", crop=False)
-
-
-def print_closing(document: Document, console: Console) -> None:
-    """Print the closing line of a document, where it has one."""
-    if document.closing:
-        console.print(document.closing, style="bold", markup=False, highlight=False)
+    if document.closing and last is not None:
+        last.print(document.closing, style="bold", markup=False, highlight=False)
 
 
 def _document_lines(document: Document, width: int) -> Iterator[RenderableType]:
