@@ -22,7 +22,8 @@ def describe_plan(plan: Plan, folder: Path) -> str:
         stored = "the model is" if plan.cells == 1 else f"all {plan.cells} models are"
         return f"{stored} already in {folder}; nothing to train"
     kept = f", {plan.settled} of them already in {folder}" if plan.settled else f" into {folder}"
-    return f"{_models(plan.cells)}{kept}, {_programs(plan)}; about {time_range(plan)} on {_machine(plan)}"
+    programs = _count(plan.programs, "program")
+    return f"{_count(plan.cells, 'model')}{kept}, {programs}; about {time_range(plan)} on {_machine(plan)}"
 
 
 def describe_costs(range_of: Costs, folder: Path, stored: int) -> str:
@@ -30,7 +31,7 @@ def describe_costs(range_of: Costs, folder: Path, stored: int) -> str:
     plan = range_of.least
     largest = max(spec_of(cell).heads for bucket in plan.buckets for cell in bucket.cells)
     least = f"; usually at least {spoken_time(plan.compiled_seconds)}"
-    beginning = f", which holds {_models(stored)} of these already; the others" if stored else least
+    beginning = f", which holds {_count(stored, 'model')} of these already; the others" if stored else least
     return f"up to {count_of_heads(largest)} into {folder}{beginning} on {_machine(plan)}"
 
 
@@ -40,12 +41,8 @@ def time_range(plan: Plan) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _programs(plan: Plan) -> str:
-    return "1 program" if plan.programs == 1 else f"{plan.programs} programs"
-
-
-def _models(count: int) -> str:
-    return "1 model" if count == 1 else f"{count} models"
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _machine(plan: Plan) -> str:
@@ -111,9 +108,9 @@ def plan_document(plan: Plan, folder: Path) -> Document:
         for row in rows
     ]
     lines = (
-        f"{_models(plan.cells)}, {plan.settled} already done",
+        f"{_count(plan.cells, 'model')}, {plan.settled} already done",
         f"{len(plan.buckets)} buckets (rows), the longest about {spoken_time(plan.bucket_seconds)}; "
-        f"{_programs(plan)} to compile in about {spoken_time(plan.compile_seconds)}",
+        f"{_count(plan.programs, 'program')} to compile in about {spoken_time(plan.compile_seconds)}",
         f"about {time_range(plan)} and {_memory(plan)} on {_machine(plan)}",
         COMPILED,
     )

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -18,8 +17,6 @@ MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 Kind = Literal["measured", "descended", "published", "fit"]
 MIN_DRAWN, MAX_DRAWN = 1e-30, 1e30
 """Values beyond these are not drawn: no axis shows them next to others."""
-MARGIN = 0.3
-"""Share of the distance between two cells' centres that a line over them leaves free at each end."""
 
 SCALE = (1e-5, 1.0)
 """The ends of the colours of every heat map of errors: shares of the best constant answer's."""
@@ -155,19 +152,6 @@ class Line:
     name: str
     label: str
     points: tuple[tuple[float, float], ...]
-
-    def strokes(self) -> list[tuple[tuple[float, float], tuple[float, float]]]:
-        """The middle part of the way from each point to the next."""
-        return [
-            ((x + MARGIN * (u - x), y + MARGIN * (v - y)), (u - MARGIN * (u - x), v - MARGIN * (v - y)))
-            for (x, y), (u, v) in pairwise(self.points)
-        ]
-
-    @property
-    def label_at(self) -> tuple[float, float]:
-        """Half way from the first point to the second."""
-        (x, y), (u, v) = self.points[:2]
-        return (x + u) / 2, (y + v) / 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -318,4 +318,4 @@ def judged_by(table: ErrorTable) -> str:
 
 
 def _seeds(seeds: tuple[int, ...]) -> str:
-    return f"{len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'}"
+    return f"{len(seeds)} seed{'s' * (len(seeds) != 1)}"

@@ -22,8 +22,8 @@ COLOURS = matplotlib.colormaps["cividis"]
 """Reads the same in every colour vision."""
 MIN_FONT = 4.0
 """Values that would be smaller are not written; a cell's tooltip and the table have them."""
-
-
+MARGIN = 0.3
+"""Share of the distance between two cells' centres that a line over them leaves free at each end."""
 VALUE_LETTERS = 7
 """Letters of the longest value, such as 1.0e-05."""
 
@@ -93,16 +93,17 @@ def _draw_cell(
 
 def _draw_over_cells(axes: Axes, line: Line, k: int, size: float) -> None:
     """A line dark on a light edge, which shows on every colour of the map."""
-    strokes = np.array([[*start, *end] for start, end in line.strokes()])
-    gaps = np.full(len(strokes), np.nan)
-    x, y = (np.stack([strokes[:, c], strokes[:, c + 2], gaps], axis=1).ravel() for c in (0, 1))
+    points = np.array(line.points, float)
+    margin = MARGIN * np.diff(points, axis=0)
+    starts, ends = points[:-1] + margin, points[1:] - margin
+    x, y = np.stack([starts, ends, np.full_like(starts, np.nan)], axis=1).reshape(-1, 2).T
     for colour, width in ((LIGHT, 2.6), (DARK, 0.9)):
         axes.plot(
             x, y, color=colour, linewidth=width, solid_capstyle="round", gid=f"equal {k}", zorder=3, clip_on=False
         )
     box = {"boxstyle": "round,pad=0.18", "facecolor": LIGHT, "edgecolor": "none"}
     axes.text(
-        *line.label_at,
+        *points[:2].mean(axis=0),
         literal(line.label),
         ha="center",
         va="center",
