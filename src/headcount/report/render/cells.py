@@ -101,9 +101,11 @@ def _draw_over_cells(axes: Axes, line: Line, k: int, size: float) -> None:
         axes.plot(
             x, y, color=colour, linewidth=width, solid_capstyle="round", gid=f"equal {k}", zorder=3, clip_on=False
         )
+    middle_x, middle_y = points[:2].mean(axis=0)
     box = {"boxstyle": "round,pad=0.18", "facecolor": LIGHT, "edgecolor": "none"}
     axes.text(
-        *points[:2].mean(axis=0),
+        middle_x,
+        middle_y,
         literal(line.label),
         ha="center",
         va="center",
