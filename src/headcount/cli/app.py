@@ -43,7 +43,7 @@ class Verbs(TyperGroup):
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
-        """A verb's name, summary and group, enough to list it."""
+        """Return a verb's name, summary and group, enough to list it."""
         if cmd_name not in VERBS:
             return None
         return TyperCommand(cmd_name, help=VERBS[cmd_name].summary, rich_help_panel=VERBS[cmd_name].group)
@@ -70,12 +70,12 @@ app = typer.Typer(
 
 
 def this_command() -> str:
-    """What was typed, as it can be typed again."""
+    """Return what was typed, as it can be typed again."""
     return shlex.join(["headcount", *sys.argv[1:]])
 
 
 def command(verb: str) -> TyperCommand:
-    """The command of a verb, its module imported."""
+    """Import the module of a verb and return its command."""
     module = importlib.import_module(VERBS[verb].home)
     alone = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, context_settings=app.info.context_settings
@@ -89,7 +89,7 @@ def command(verb: str) -> TyperCommand:
 
 
 def _printing(verb: Callable[..., Any], name: str) -> Callable[..., None]:
-    """A verb that prints what it returns, with the option `--json`, and that of a figure's file where it draws one."""
+    """Return a verb that prints what it returns, with the option `--json`, and one for a figure where it draws one."""
 
     def run(as_json: bool = False, figure: Path | None = None, **given: Any) -> None:
         if figure is not None:
@@ -195,7 +195,7 @@ def main() -> NoReturn:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """A Ctrl-C, or a polite kill, is a KeyboardInterrupt and ends in exit code 130."""
+    """Make a Ctrl-C or a polite kill a KeyboardInterrupt, which ends in exit code 130."""
     interrupted = threading.Event()
 
     def interrupt(number: int, frame: types.FrameType | None) -> None:
@@ -225,11 +225,11 @@ def _on_interrupt(handler: Callable[[int, types.FrameType | None], Any]) -> None
 
 
 def _flags() -> set[str]:
-    """The flags of the verb that was typed."""
+    """Return the flags of the verb that was typed."""
     verb = next((word for word in sys.argv[1:] if word in VERBS), None)
     return set() if verb is None else {flag for option in command(verb).params for flag in option.opts}
 
 
 def say(message: str, style: str | None = None) -> None:
-    """A message on stderr, printed as it is."""
+    """Print a message on stderr, printed as it is."""
     messages.print(message, style=style, markup=False, highlight=False, soft_wrap=True)

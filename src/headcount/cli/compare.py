@@ -32,7 +32,7 @@ def compare(folders: Folders) -> Document:
 
 
 def _too_few(folders: list[Path], results: int) -> str:
-    """Why there is nothing to compare, and what to do."""
+    """Say why there is nothing to compare, and what to do."""
     given = ", ".join(map(str, folders))
     if results == 1 and len(folders) > 1 and len(_different(folders)) == 1:
         return f"{given} are the same folder, with one result; give another one too, or `headcount show {folders[0]}`."
@@ -40,7 +40,7 @@ def _too_few(folders: list[Path], results: int) -> str:
 
 
 def _different(folders: list[Path]) -> list[Path]:
-    """Without those that are an earlier one under another path."""
+    """Return folders without those that are an earlier one under another path."""
     first: dict[str, Path] = {}
     for folder in folders:
         first.setdefault(os.path.realpath(folder), folder)

@@ -83,7 +83,7 @@ def _plan(request: Request, folder: Path, on: str | None, workers: int | None) -
 
 
 def _answer_document(measurement: Measurement) -> Document:
-    """The answer alone as data, and everything else as messages."""
+    """Show the answer alone as data, and everything else as messages."""
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     messages: list[str | tuple[str, str]] = []
     if failed:

@@ -17,7 +17,7 @@ COMPILED = "The shorter time is for programs that are already compiled."
 
 
 def describe_plan(plan: Plan, folder: Path) -> str:
-    """One line before the work begins."""
+    """Describe a plan in one line, before the work begins."""
     if plan.settled == plan.cells:
         stored = "the model is" if plan.cells == 1 else f"all {plan.cells} models are"
         return f"{stored} already in {folder}; nothing to train"
@@ -27,7 +27,7 @@ def describe_plan(plan: Plan, folder: Path) -> str:
 
 
 def describe_costs(range_of: Costs, folder: Path, stored: int) -> str:
-    """One line before a question is asked of a folder that holds so many models of it."""
+    """Describe in one line what asking a question may cost."""
     plan = range_of.least
     largest = max(spec_of(cell).heads for bucket in plan.buckets for cell in bucket.cells)
     least = f"; usually at least {spoken_time(plan.compiled_seconds)}"
@@ -36,7 +36,7 @@ def describe_costs(range_of: Costs, folder: Path, stored: int) -> str:
 
 
 def time_range(plan: Plan) -> str:
-    """Expected time, from programs that are compiled already to programs that are not."""
+    """Return the expected time, from programs that are compiled already to programs that are not."""
     low, high = spoken_time(plan.compiled_seconds), spoken_time(plan.seconds)
     return low if low == high else f"{low} to {high}"
 
@@ -46,7 +46,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _machine(plan: Plan) -> str:
-    """The device, and what computes on it."""
+    """Return the device, and what computes on it."""
     return f"{_devices(plan)}, {_backend(plan)}"
 
 
@@ -56,14 +56,14 @@ def _devices(plan: Plan) -> str:
 
 
 def _backend(plan: Plan) -> str:
-    """The back end as records will name it: the reference where no model has fused kernels."""
+    """Return the back end as records will name it: the reference where no model has fused kernels."""
     asked = plan.machine.backend
     used = {backend_for(bucket.shape.program, asked) for bucket in plan.buckets}
     return described(asked if asked in used or not used else "reference")
 
 
 def costs_document(range_of: Costs, folder: Path) -> Document:
-    """What asking a question would cost for an easy task, and for a hard one."""
+    """Show what asking a question would cost for an easy task, and for a hard one."""
     _say_if_refused(range_of.most)
     least, most = range_of
     content = {
@@ -89,7 +89,7 @@ def costs_document(range_of: Costs, folder: Path) -> Document:
 
 
 def plan_document(plan: Plan, folder: Path) -> Document:
-    """What a run would do: the models that train together, the costly ones first."""
+    """Show what a run would do: the models that train together, the costly ones first."""
     _say_if_refused(plan)
     rows = [
         {
@@ -124,7 +124,7 @@ def plan_document(plan: Plan, folder: Path) -> Document:
 
 
 def _say_if_refused(plan: Plan) -> None:
-    """Whatever its size, a plan can be made; say where it could not be trained."""
+    """Say where a plan could not be trained: one of any size can be made."""
     try:
         plan.require_trainable()
     except InputError as error:

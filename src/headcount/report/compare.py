@@ -26,7 +26,7 @@ NAMES = "experiment"
 
 
 def comparison_document(folders: Mapping[str, Sequence[Document]]) -> Document:
-    """The documents of several folders by name: a grid per kind of errors and length, what is not shared, the answers.
+    """Compare the documents of several folders by name: errors by kind and length, what is not shared, the answers.
 
     Each is compared with the first. A document is named as its folder, or as both where the folder has several.
     """
@@ -64,7 +64,7 @@ def comparison_document(folders: Mapping[str, Sequence[Document]]) -> Document:
 
 
 def joined_tables(documents: Mapping[str, Document]) -> tuple[ErrorTable, ...]:
-    """The errors of documents: a table per main axis and metric, over that axis, length, seed and experiment."""
+    """Return the errors of documents: a table per main axis and metric, over that axis, length, seed and experiment."""
     groups: dict[tuple[str, str], dict[str, ErrorTable]] = {}
     for name, document in documents.items():
         if (table := source_of(document).table) is not None:
@@ -73,7 +73,7 @@ def joined_tables(documents: Mapping[str, Document]) -> tuple[ErrorTable, ...]:
 
 
 def _comparison_grids(table: ErrorTable) -> tuple[Grid, ...]:
-    """The best of all seeds and starts, a grid per length; those that differ from the first are marked."""
+    """Tabulate the best of all seeds and starts, a grid per length; those that differ from the first are marked."""
     axis, best, differ = _axis(table), table.best, differing(table)
 
     def entry(i: int, j: int, k: int) -> Entry:
@@ -96,7 +96,7 @@ def _comparison_grids(table: ErrorTable) -> tuple[Grid, ...]:
 
 
 def _comparison_chart(table: ErrorTable) -> Chart:
-    """The smallest error along the main axis, a line per experiment and length."""
+    """Chart the smallest error along the main axis, a line per experiment and length."""
     axis, lengths, best = _axis(table), table.values("length"), table.best
     series = []
     for k, name in enumerate(table.values(NAMES)):
@@ -116,12 +116,12 @@ def _comparison_chart(table: ErrorTable) -> Chart:
 
 
 def source_of(document: Document) -> DocumentSource:
-    """The results behind a document; of one without any, its title."""
+    """Return the results behind a document; of one without any, its title."""
     return document.source or DocumentSource(task=document.title)
 
 
 def differing(table: ErrorTable) -> Bool[np.ndarray, "values lengths names"]:
-    """Where all seeds of an experiment are better, or all worse, than all of the first experiment's."""
+    """Return where all seeds of an experiment are better, or all worse, than all of the first experiment's."""
     errors = table.ordered(_axis(table), "length", NAMES, "seed").errors
     seeds = np.isfinite(errors).sum(axis=-1)
     low, high = np.fmin.reduce(errors, axis=-1), np.fmax.reduce(errors, axis=-1)
@@ -138,12 +138,12 @@ def _only_chart(tables: tuple[ErrorTable, ...]) -> Chart:
 
 
 def _values_in_words(table: ErrorTable) -> list[str]:
-    """The values of the main axis that are words."""
+    """Return the values of the main axis that are words."""
     return [value for value in table.values(_axis(table)) if isinstance(value, str)]
 
 
 def _axis(table: ErrorTable) -> str:
-    """The main axis of a joined table."""
+    """Return the main axis of a joined table."""
     return next(iter(table.axes))
 
 
@@ -188,7 +188,7 @@ def _difference_notes(documents: Mapping[str, Document], tables: tuple[ErrorTabl
 
 
 def _differing_settings(settings: Mapping[str, Mapping[str, Any] | None]) -> Iterable[str]:
-    """Settings that not all have in common, one by one; the task's name is said elsewhere."""
+    """Return settings that not all have in common, one by one; the task's name is said elsewhere."""
     kinds = {name: (each or {}).get("model", {}).get("kind") for name, each in settings.items()}
     if len(set(kinds.values())) > 1:  # each kind has settings that the other does not know
         yield f"the kinds of model differ: {_by_name(kinds)}"

@@ -34,7 +34,7 @@ UNITS = {
 
 
 def headline_about(subject: str, answer: Answer) -> str:
-    """The answer as a sentence about something."""
+    """Write the answer as a sentence about something."""
     separator = " " if answer.kind == "needs" or answer.limit == "neither" else ": "
     return f"{subject}{separator}{answer.sentence}"
 
@@ -49,7 +49,7 @@ def experiment_document(
     table: ErrorTable | None = None,
     found: Answer | None = None,
 ) -> Document:
-    """The document of a user's own experiment with at least one record.
+    """Return the document of a user's own experiment with at least one record.
 
     Arguments: `attachments` are those of the store; `folder` and the last `command` of the experiment are for the next
     steps, and empty where they are not known; `table` and `found` are its errors and answer, where they are computed
@@ -84,7 +84,7 @@ def study_document(
     notes: tuple[str, ...] = (),
     pictures: tuple[Picture, ...] = (),
 ) -> Document:
-    """The document of a study. `published` is next to `table`; `metric` is what errors are where there is no table."""
+    """Return the document of a study. `published` is next to `table`; `metric` says what errors are without a table."""
     errors = () if table is None else error_grids(table, answer, published=published)
     rests_on = []
     if answer is not None:
@@ -116,7 +116,7 @@ def study_document(
 
 
 def with_coverage(document: Document, coverage: Coverage, provenance: Provenance | None = None) -> Document:
-    """The document with how much of its experiment is trained, a warning where that is a part, and its origin."""
+    """Add how much of the experiment is trained, a warning where that is a part, and the origin to a document."""
     assert document.source is not None
     source = replace(document.source, coverage=coverage)
     document = replace(document, source=source, warning=document.warning or coverage.warning, provenance=provenance)
@@ -200,14 +200,14 @@ def _own_document(
 def _charts(
     experiment: Experiment, records: Sequence[Record], table: ErrorTable, found: Answer, baselines: Sequence[Baseline]
 ) -> Iterable[Chart | HeatMap]:
-    """The main chart, the curves, what else there is of the errors, and the fit."""
+    """Return the main chart, the curves, what else there is of the errors, and the fit."""
     main, *rest = heads_map_charts(table, found) if found.map else charts_of(table, found, baselines)
     curves, fit = curves_chart(experiment, records, table, found), fit_chart(experiment, records, table)
     return filter(None, (main, curves, *rest, fit))
 
 
 def _texts(values: Iterable[Any]) -> tuple[str, ...]:
-    """Stored texts. Raises TypeError where one is something else."""
+    """Return stored texts. Raises TypeError where one is something else."""
     texts = tuple(values)
     require_texts(texts)
     return texts

@@ -30,7 +30,7 @@ class HeadsRead:
 
 
 def heads_read_of(stored: Any) -> HeadsRead | None:
-    """The attachment "heads" of an experiment; None where there is none, or where it was skipped or cannot be read."""
+    """Return the attachment "heads" of an experiment; None where it is missing, was skipped or cannot be read."""
     if not stored or "skipped" in stored:
         return None
     try:
@@ -67,7 +67,7 @@ def _head(stored: dict[str, Any], examples: list[dict[str, Any]], error: float) 
 
 
 def _change(without: float, error: float) -> str:
-    """The error without a head over the error with all of them, in words; empty where that is 0."""
+    """Return the error without a head over the error with all of them, in words; empty where that is 0."""
     if not error > 0:
         return ""
     fold = without / error
@@ -77,7 +77,7 @@ def _change(without: float, error: float) -> str:
 
 
 def _most_read(weights: list[float], tokens: list[str]) -> str:
-    """The tokens that a head reads most of in an example, in words: `87% of token 3 (0.31, 1.2)`."""
+    """Return the tokens that a head reads most of in an example, in words: `87% of token 3 (0.31, 1.2)`."""
     order = sorted(range(len(weights)), key=lambda place: -weights[place])[:WORDS]
     words = [f"{weights[i]:.0%} of token {i + 1} ({tokens[i]})" for i in order if weights[i] >= SHOWN]
     return ", ".join(words) or f"less than {SHOWN:.0%} of every token"

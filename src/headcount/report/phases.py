@@ -40,7 +40,7 @@ class Phases(Bar):
         return min(1.0, (self.ended + inside) / self.total) if self.total else 1.0
 
     def fitting_words(self, width: int) -> tuple[str, str]:
-        """What stands before and after the bar, so much of it as leaves room for a bar in `width` columns."""
+        """Return words before and after the bar that leave room for it in `width` columns."""
         share, so_far = self.share, time.monotonic() - self.began
         left = f"about {spoken_time(so_far * (1 - share) / share)} left" if 0 < share < 1 else ""
         full = [f"{share:.0%}", left, f"{spoken_time(so_far)} so far"]
@@ -53,7 +53,7 @@ class Phases(Bar):
 def phased_progress(
     console: Console, total: float, within: Callable[[], float], *, wanted: bool | None = None
 ) -> Iterator[Phases]:
-    """A bar in a terminal, none where output goes to a file; `wanted` decides otherwise. See `Phases`."""
+    """Show a bar in a terminal, none where output goes to a file; `wanted` decides otherwise. See `Phases`."""
     phases = Phases(total, within)
     if wanted is False or not (wanted or console.is_terminal):
         yield phases

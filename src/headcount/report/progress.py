@@ -93,7 +93,7 @@ class Bar:
         return f"about {spoken_time(seconds)} left{' of this round' if self.why else ''}"
 
     def fitting_words(self, width: int) -> tuple[str, str]:
-        """What stands before and after the bar, so much of it as leaves room for a bar in `width` columns."""
+        """Return words before and after the bar that leave room for it in `width` columns."""
         percent, so_far = f"{self.share:.0%}", f"{spoken_time(time.monotonic() - self.began)} so far"
         steps = f"{self.done:,}/{max(self.total, self.done):,} {self.unit}"
         crew = "" if self.stopping else self.crew
@@ -113,7 +113,7 @@ class Bar:
         return next((line for line in lines if sum(map(len, line)) + 2 + MIN_BAR <= width), lines[-1])
 
     def as_line(self, width: int) -> RenderableType:
-        """One line of a terminal: words, a bar, words."""
+        """Return one line of a terminal: words, a bar, words."""
         before, after = self.fitting_words(width)
         columns = max(1, min(MAX_BAR, width - len(before) - len(after) - 2))
         grid = Table.grid(padding=(0, 1))
@@ -125,7 +125,7 @@ class Bar:
 
 @contextlib.contextmanager
 def terminal_bar(console: Console, bar: Bar | None = None) -> Iterator[Bar]:
-    """A bar in a terminal; it appears when there is anything to do."""
+    """Show a bar in a terminal; it appears when there is anything to do."""
     bar = bar or Bar()
     bar.draw = lambda bar: live.start() if bar.total or bar.done else None
     live = Live(get_renderable=lambda: bar.as_line(console.width), console=console, refresh_per_second=10)
@@ -140,7 +140,7 @@ def terminal_bar(console: Console, bar: Bar | None = None) -> Iterator[Bar]:
 
 @contextlib.contextmanager
 def notebook_bar() -> Iterator[Bar]:
-    """A bar that redraws itself below the cell; it appears when there is anything to do."""
+    """Show a bar that redraws itself below the cell; it appears when there is anything to do."""
     from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
     handle = None
@@ -169,7 +169,7 @@ def log(event: Event) -> None:
 
 @contextlib.contextmanager
 def automatic_progress(wanted: bool | None = None) -> Iterator[Events]:
-    """A bar and notes in a terminal or a notebook, none where output goes to a file; `wanted` decides otherwise."""
+    """Show a bar and notes in a terminal or a notebook, not where output goes to a file, unless `wanted` is given."""
     console = Console(stderr=True)
     in_notebook = _in_notebook()
     if wanted is False or not (wanted or in_notebook or console.is_terminal):
@@ -187,7 +187,7 @@ def _in_notebook() -> bool:
 
 @contextlib.contextmanager
 def counted_progress(console: Console, what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """A bar of `total` things; yields the function to call with every number of them done."""
+    """Show a bar of `total` things; yield the function to call with every number of them done."""
     with terminal_bar(console) as bar:
         bar(Event("count", what, 0, total, unit))
         yield lambda count: bar(Event("count", what, count, total, unit))
@@ -195,6 +195,6 @@ def counted_progress(console: Console, what: str, total: int, unit: str) -> Iter
 
 @contextlib.contextmanager
 def worded_progress(console: Console, unit: str = "steps") -> Iterator[Callable[[int, int | None, str], None]]:
-    """Yields the function to call with how much of a work is done, how much there is, and what it is."""
+    """Show a bar; yield the function to call with how much of a work is done, how much there is, and what it is."""
     with terminal_bar(console) as bar:
         yield lambda done, total, words: bar(Event("bytes", words, done, total, unit))

@@ -17,7 +17,7 @@ from .provenance import provenance
 
 
 def documents_of(root: Path) -> tuple[list[Document], list[str]]:
-    """The documents of a folder, none where nothing has finished, and warnings about what none of them can say.
+    """Return the documents of a folder, none where nothing has finished, and warnings about what none of them can say.
 
     Raises StoreError where the folder holds no results.
     """
@@ -61,7 +61,7 @@ class _FolderReading:
         return [*_distinct(studied), *own], warnings
 
     def _without_cells(self, experiment: Experiment, reader: StudyReader) -> list[Document]:
-        """The documents of an experiment that has facts and no cells. Raises StoreError for damaged facts."""
+        """Return the documents of an experiment that has facts and no cells. Raises StoreError for damaged facts."""
         stored = self._stored(experiment)
         with readable(self.root / FILE_NAME):
             documents = reader.documents(stored)
@@ -108,7 +108,7 @@ class _FolderReading:
 
 
 def _last_command(progress: Progress) -> str:
-    """The last command of an experiment; empty where it was run from Python."""
+    """Return the last command of an experiment; empty where it was run from Python."""
     return next((command for command, _ in reversed(progress.runs) if command), "")
 
 
@@ -121,7 +121,7 @@ def _require_one_folder(root: Path) -> None:
 
 
 def _go_on(progress: Progress) -> str:
-    """What to run for an experiment without a finished model."""
+    """Say what to run for an experiment without a finished model."""
     if not progress.missing:
         return "All diverged: a smaller learning rate may help."
     command = _last_command(progress)
@@ -129,7 +129,7 @@ def _go_on(progress: Progress) -> str:
 
 
 def what_was_lost(records: Iterable[Record]) -> str:
-    """How many cells failed or diverged, and the first reason given; empty when none did."""
+    """Say how many cells failed or diverged, and the first reason given; "" where none did."""
     lost = [record for record in records if record.outcome is not Outcome.FINISHED]
     if not lost:
         return ""
@@ -139,7 +139,7 @@ def what_was_lost(records: Iterable[Record]) -> str:
 
 
 def _distinct(documents: list[Document]) -> list[Document]:
-    """The documents with a number added to a name that comes again: two scales or data sets of one study."""
+    """Add a number to a name that comes again: two scales or data sets of one study."""
     counted: Counter[str] = Counter()
     distinct = []
     for document in documents:

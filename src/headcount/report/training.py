@@ -17,7 +17,7 @@ BELOW, ABOVE = 2, 1
 
 
 def curves_chart(experiment: Experiment, records: Iterable[Record], table: ErrorTable, answer: Answer) -> Chart | None:
-    """Validation error against step: a colour per head count near the answer, a thin line per seed.
+    """Chart the validation error against step: a colour per head count near the answer, a thin line per seed.
 
     Of the longest length and the first draw of the data; None where no curve was stored.
     """
@@ -53,7 +53,7 @@ def curves_chart(experiment: Experiment, records: Iterable[Record], table: Error
 
 
 def fit_chart(experiment: Experiment, records: Iterable[Record], table: ErrorTable) -> Chart | None:
-    """Training next to validation error of the best model at every value of the main axis, at the longest length.
+    """Chart training and validation error of the best model at every value of the main axis, at the longest length.
 
     None where no training error was stored, or where the values are words.
     """
@@ -81,14 +81,14 @@ def fit_chart(experiment: Experiment, records: Iterable[Record], table: ErrorTab
 
 
 def _training_error(record: Record, metric: str) -> float:
-    """On the training examples at the end where that was measured, else while training."""
+    """Return the error on the training examples at the end where that was measured, else while training."""
     return record.metrics.get(f"fitted_{metric}", record.metrics.get(f"train_{metric}", float("nan")))
 
 
 def _at_longest(
     experiment: Experiment, records: Iterable[Record], table: ErrorTable
 ) -> list[tuple[dict[str, Value], Record]]:
-    """The finished records of the longest length and the first draw of the data, with their coordinates."""
+    """Return the finished records of the longest length and the first draw of the data, with their coordinates."""
     draws = draws_of(table)
     wanted = {"length": _length(table)} | ({"data_seed": draws[0]} if draws else {})
     part = experiment.part(**{axis: [value] for axis, value in wanted.items() if axis in experiment.axes})
@@ -100,7 +100,7 @@ def _length(table: ErrorTable) -> Value:
 
 
 def _near(values: list[Value], answer: Answer, axis: str) -> list[Value]:
-    """The values around the answer; the last ones where there is none."""
+    """Return the values around the answer; the last ones where there is none."""
     need = answer.needs.get(axis)
     if need is None or need.at not in values:
         return values[-(BELOW + 1 + ABOVE) :]

@@ -129,7 +129,7 @@ class Site:
         return rendered(template, base=self.base, root=self._title, **content)
 
     def _now(self, folder: Folder) -> str:
-        """What happens in a folder at the moment."""
+        """Return what happens in a folder at the moment."""
         return self._rendered("now", folder=folder)
 
     async def _requested(self, request: Request) -> Folder:

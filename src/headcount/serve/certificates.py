@@ -35,7 +35,7 @@ def certificates_content(folder: Path) -> str:
 
 
 def _certificates_document(entries: Any) -> Document:
-    """The floors of all models, and the pairs that show them, opened by a click."""
+    """Tabulate the floors of all models, and the pairs that show them, opened by a click."""
     shown, notes = entries[:MAX_MODELS], [ABOUT]
     if len(entries) > len(shown):
         notes.append(f"The first {len(shown)} are listed; {len(entries) - len(shown):,} more are in the file.")
@@ -74,7 +74,7 @@ def _floors(entries: list[dict[str, Any]]) -> Grid:
 
 
 def _pair(entry: dict[str, Any], question: str) -> Grid:
-    """The two sequences of a pair, a row per token."""
+    """Tabulate the two sequences of a pair, a row per token."""
     pair = entry[question]
     apart = f"the model's outputs are at most {decimal(float(pair['distance'] or 0.0))} apart"
     proved = "an exact collision is proved" if pair["exact"] else apart

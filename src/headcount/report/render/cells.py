@@ -29,7 +29,7 @@ VALUE_LETTERS = 7
 
 
 def draw_cells(axes: Axes, chart: HeatMap) -> None:
-    """The cells; values are written where there is room for them."""
+    """Draw the cells; values are written where there is room for them."""
     rows, columns = chart.values.shape
     width, height = page_size(chart)
     wide, tall = (width - 50) / columns, (height - 46) / rows
@@ -54,7 +54,7 @@ def draw_cells(axes: Axes, chart: HeatMap) -> None:
 
 
 def add_colour_bar(figure: Figure, axes: Axes, chart: HeatMap) -> None:
-    """The scale of a map."""
+    """Draw the scale of a map."""
     bar = figure.colorbar(ScalarMappable(LogNorm(*chart.scale), COLOURS), ax=axes, label=chart.scale_label)
     _, _, ticks = log_ticks(*chart.scale)
     bar.minorticks_off()
@@ -65,12 +65,12 @@ def add_colour_bar(figure: Figure, axes: Axes, chart: HeatMap) -> None:
 
 
 def colour_of(share: float) -> str:
-    """The colour at a share of the scale."""
+    """Return the colour at a share of the scale."""
     return to_hex(COLOURS(share))
 
 
 def ink_on(share: float) -> str:
-    """Black or white, whichever is easier to read on the colour at a share of the scale."""
+    """Return black or white, whichever is easier to read on the colour at a share of the scale."""
     return DARK if share > DARK_FROM else LIGHT
 
 
@@ -92,7 +92,7 @@ def _draw_cell(
 
 
 def _draw_over_cells(axes: Axes, line: Line, k: int, size: float) -> None:
-    """A line dark on a light edge, which shows on every colour of the map."""
+    """Draw a line dark on a light edge, which shows on every colour of the map."""
     points = np.array(line.points, float)
     margin = MARGIN * np.diff(points, axis=0)
     starts, ends = points[:-1] + margin, points[1:] - margin

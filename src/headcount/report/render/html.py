@@ -38,14 +38,14 @@ _SEVERAL = {Verdict.HOLDS: "hold", Verdict.DIFFERS: "differ", Verdict.UNDECIDED:
 
 
 def page(documents: Sequence[Document], *, folder: str, warnings: Iterable[str] = ()) -> str:
-    """The whole page: the answer of one document is its title; several are counted, and an overview leads to each."""
+    """Return the page: the answer of one document is its title; several are counted, and an overview leads to each."""
     content = Markup(page_content(documents, folder=folder, warnings=warnings))
     shown = {"policy": POLICY, "style": Markup(style()), "script": Markup(_asset("page.js"))}
     return _rendered("page", **shown, version=__version__, folder=folder, content=content)
 
 
 def page_content(documents: Sequence[Document], *, folder: str, warnings: Iterable[str] = ()) -> str:
-    """What is between the head and the foot of a page."""
+    """Return what is between the head and the foot of a page."""
     several = len(documents) > 1
     shared = [note for note in documents[0].notes if all(note in each.notes for each in documents)] if several else []
     parts, units = [], [document.unit for document in documents]
@@ -56,7 +56,7 @@ def page_content(documents: Sequence[Document], *, folder: str, warnings: Iterab
 
 
 def _document_html(document: Document, place: int, *, level: int, unit: str, shared: Sequence[str]) -> str:
-    """One document; `level` is that of its heading, and the page has `shared` notes for all documents."""
+    """Write one document; `level` is that of its heading, and the page has `shared` notes for all documents."""
     shown = replace(document, blocks=tuple(each for each in document.blocks if _is_on_page(each)))
     return _rendered(
         "document",
@@ -87,12 +87,12 @@ def _is_on_page(block: Any) -> bool:
 
 
 def style() -> str:
-    """The style of every page."""
+    """Return the style of every page."""
     return _asset("page.css")
 
 
 def summary(document: Document) -> str:
-    """A document in a few lines of HTML, for a notebook: its answer in words, and the smallest error over seeds."""
+    """Return a document in a few lines of HTML, for a notebook: its answer in words, the smallest error over seeds."""
     prose = [each.words[0] for each in document.blocks_of(Text) if each.role == "prose"]
     grids = [grid for grid in document.blocks_of(Grid) if grid.errors and grid.shown == "always"]
     return _rendered("summary", document=document, prose=prose, grids=grids)
@@ -130,32 +130,32 @@ def _environment() -> Environment:
 
 
 def _scale(chart: HeatMap) -> dict[str, Any]:
-    """The ends of a map's scale in words, and the colours between them."""
+    """Return the ends of a map's scale in words, and the colours between them."""
     low, high = (tick_text(end, chart.scale, log=True) for end in chart.scale)
     return {"low": low, "high": high, "colours": [colour_of(place / (_RAMP - 1)) for place in range(_RAMP)]}
 
 
 @functools.cache
 def _asset(name: str) -> str:
-    """A file of ours, which the page holds as it is."""
+    """Read a file of ours, which the page holds as it is."""
     return (files("headcount.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _png_size(png: bytes) -> Markup:
-    """The size of a picture as attributes, so that the page does not move while it is read."""
+    """Return the size of a picture as attributes, so that the page does not move while it is read."""
     width, height = struct.unpack(">II", png[16:24])
     return Markup(f'width="{width}" height="{height}"')
 
 
 def _tally(document: Document) -> list[tuple[Verdict, str]]:
-    """How many claims have each verdict, in words."""
+    """Count the claims of each verdict, in words."""
     counts = Counter(claim.verdict for claim in document.claims)
     words = {verdict: verdict.value if counts[verdict] == 1 else several for verdict, several in _SEVERAL.items()}
     return [(verdict, f"{counts[verdict]} {words[verdict]}") for verdict in _SEVERAL if counts[verdict]]
 
 
 def _legend(chart: Chart, drawing: Inlined) -> tuple[list[tuple[Series, str | None]], list[tuple[str, str]]]:
-    """The buttons of a chart.
+    """Return the buttons of a chart.
 
     One for each colour: its first series, and the id of its marker where one is drawn. One more for descended models,
     published lines or fits that share the colours of others.

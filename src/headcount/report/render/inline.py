@@ -78,13 +78,13 @@ class _Builder:
         self.groups: dict[tuple[str, tuple[int, ...]], Tree.Element] = {}  # what shares a tooltip
 
     def plain(self, group: Tree.Element, role: str, *series: int) -> None:
-        """Labels, ticks, grid lines, the axis, and the band of a series."""
+        """Copy labels, ticks, grid lines, the axis, and the band of a series."""
         for child in self.shown(group):
             child.set("class", role)
             (self.series(*series) if series else self.svg).append(child)
 
     def tipped(self, group: Tree.Element, role: str, *indices: int) -> None:
-        """What says the same when it is pointed at: the artists of these indices share a group."""
+        """Copy what says the same when it is pointed at: the artists of these indices share a group."""
         if (role, indices) not in self.groups:
             kind = {} if role == "cell" else {"class": role}
             self.groups[role, indices] = _tipped(self.svg, _TIPS[role](self.chart, *indices), kind)
@@ -93,13 +93,13 @@ class _Builder:
             self.groups[role, indices].append(_rectangle(child) if box else child)
 
     def seeds(self, group: Tree.Element, role: str, k: int) -> None:
-        """The points of a series."""
+        """Copy the points of a series."""
         points = list(self.shown(group))
         if points:
             _alike(self.series(k), points, {"class": role}).extend(points)
 
     def marked_line(self, group: Tree.Element, role: str, k: int) -> None:
-        """The line of a series, and its markers with what they say."""
+        """Copy the line of a series, and its markers with what they say."""
         series, parent, points = self.chart.series[k], self.series(k), []
         for child in self.shown(group):
             if child.tag == "use":
@@ -119,13 +119,13 @@ class _Builder:
             spot.append(point)
 
     def series(self, k: int) -> Tree.Element:
-        """A new group of a series."""
+        """Add a new group of a series."""
         series = self.chart.series[k]
         names = {"class": f"series {series.kind}", "data-place": str(series.place), "data-kind": series.kind}
         return Tree.SubElement(self.svg, "g", names)
 
     def shown(self, group: Tree.Element, own_colours: tuple[str, ...] = ()) -> Iterator[Tree.Element]:
-        """Paths, markers and text of a group as the page has them; colours of `own_colours` stay as they are."""
+        """Copy paths, markers and text of a group as the page has them; colours of `own_colours` stay as they are."""
         for defs in group.iter(f"{_SVG}defs"):
             for shape in defs:
                 self.define(shape)
@@ -151,7 +151,7 @@ class _Builder:
             yield copy
 
     def define(self, shape: Tree.Element) -> None:
-        """A marker's outline, once for all series that have it."""
+        """Define a marker's outline, once for all series that have it."""
         outline = _short(shape.get("d", ""))
         if outline not in self.shapes:
             self.shapes[outline] = f"{self.prefix}-{len(self.shapes)}"
@@ -168,20 +168,20 @@ _ROLES: dict[str, Callable[..., None]] = {
 
 
 def _tipped(parent: Tree.Element, tip: str, attributes: dict[str, str]) -> Tree.Element:
-    """A new group that says `tip` when it is pointed at."""
+    """Add a new group that says `tip` when it is pointed at."""
     group = Tree.SubElement(parent, "g", attributes | {"data-tip": tip})
     Tree.SubElement(group, "title").text = tip
     return group
 
 
 def _alike(parent: Tree.Element, points: Iterable[Tree.Element], attributes: dict[str, str]) -> Tree.Element:
-    """A new group that has the style of its points."""
+    """Add a new group that has the style of its points."""
     style, *_ = [point.attrib.pop("style", "") for point in points]
     return Tree.SubElement(parent, "g", attributes | {"style": style})
 
 
 def _style(text: str, own_colours: tuple[str, ...]) -> dict[str, str]:
-    """The declarations of a style, with variables for the colours of the palette."""
+    """Return the declarations of a style, with variables for the colours of the palette."""
     pairs = (declaration.split(":", 1) for declaration in text.split(";") if ":" in declaration)
     style = {name.strip(): value.strip() for name, value in pairs}
     for name in ("fill", "stroke"):
@@ -191,13 +191,13 @@ def _style(text: str, own_colours: tuple[str, ...]) -> dict[str, str]:
 
 
 def _short(numbers: str) -> str:
-    """Coordinates to a hundredth of a point, on one line."""
+    """Round coordinates to a hundredth of a point, on one line."""
     rounded = _NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), " ".join(numbers.split()))
     return re.sub(r" ?([MLCQz]) ?", r"\1", rounded)
 
 
 def _rectangle(path: Tree.Element) -> Tree.Element:
-    """The path of a cell as a <rect> with round corners."""
+    """Convert the path of a cell to a <rect> with round corners."""
     corners = [float(number) for number in re.findall(r"-?[\d.]+", path.get("d", ""))]
     x, y = corners[0::2], corners[1::2]
     box = {"x": min(x), "y": min(y), "width": max(x) - min(x), "height": max(y) - min(y)}

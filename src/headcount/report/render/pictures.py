@@ -85,7 +85,7 @@ def _bars(axes: "Axes", values: Float[np.ndarray, "2 numbers"], title: str, labe
 
 
 def frames_png(rows: Sequence[Sequence[np.ndarray]], sides: Sequence[int]) -> bytes:
-    """Images as a PNG: a column for each side length, images below one another, drawn at their true sizes."""
+    """Return images as a PNG: a column for each side length, images below one another, drawn at their true sizes."""
     from matplotlib.figure import Figure
 
     count = max(len(row) for row in rows)

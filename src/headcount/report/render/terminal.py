@@ -72,7 +72,7 @@ def _block(block: Any, width: int) -> Iterator[RenderableType]:
 
 
 def _prose(width: int, *words: Words, indent: int = 0) -> Iterator[RenderableType]:
-    """Lines of whole words. A no-break space holds two words together, and is written as a space."""
+    """Yield lines of whole words. A no-break space holds two words together, and is written as a space."""
     for paragraph in Line.assemble(*words).split("\n", allow_blank=True):
         for line in paragraph.divide(_line_starts(paragraph.plain, max(1, width - indent))):
             line.rstrip()
@@ -81,7 +81,7 @@ def _prose(width: int, *words: Words, indent: int = 0) -> Iterator[RenderableTyp
 
 
 def _line_starts(words: str, width: int) -> list[int]:
-    """Where lines begin, but the first."""
+    """Return where lines begin, but the first."""
     starts, begin, at = [], 0, 0
     for word in words.split(" "):
         if at > begin and cell_len(words[begin : at + len(word)].strip()) > width:
@@ -92,7 +92,7 @@ def _line_starts(words: str, width: int) -> list[int]:
 
 
 def _facts(rows: Sequence[tuple[str, str]], width: int) -> Iterator[RenderableType]:
-    """Names, and what is said of them at their right, or below where the terminal is narrow."""
+    """Yield names, and what is said of them at their right, or below where the terminal is narrow."""
     names = max((cell_len(name) for name, _ in rows), default=0)
     room = width - names - 4
     longest = max((cell_len(word) for _, words in rows for word in words.split()), default=0)
@@ -110,7 +110,7 @@ def _facts(rows: Sequence[tuple[str, str]], width: int) -> Iterator[RenderableTy
 
 
 def _grid_lines(grid: Grid, width: int) -> Iterator[RenderableType]:
-    """A table; columns that do not fit stand below, after the ones that name the rows again."""
+    """Yield a table; columns that do not fit stand below, after the ones that name the rows again."""
     if grid.title:
         yield from _prose(width, grid.title)
     align = grid.align or f"l{'r' * (len(grid.columns) - 1)}"
@@ -147,7 +147,7 @@ def _entry(entry: str | Entry) -> Line:
 
 
 def _shades(chart: HeatMap) -> Grid:
-    """A heat map as words and blocks, the darker the larger."""
+    """Write a heat map as words and blocks, the darker the larger."""
     shares = chart.colour_shares()
 
     def entry(i: int, j: int) -> str:
@@ -163,7 +163,7 @@ def _shades(chart: HeatMap) -> Grid:
 
 
 def _claim(result: ClaimResult, width: int) -> Iterator[RenderableType]:
-    """A verdict and its statement; below it the evidence, and that of the same rule on published numbers."""
+    """Yield a verdict and its statement; below it the evidence, and that of the same rule on published numbers."""
     verdicts: list[Words] = [(result.verdict, VERDICTS[result.verdict])]
     if result.reference is not None:
         verdict = result.reference.verdict
@@ -175,7 +175,7 @@ def _claim(result: ClaimResult, width: int) -> Iterator[RenderableType]:
 
 
 def _steps(steps: Sequence[NextStep], width: int) -> Iterator[RenderableType]:
-    """What to do next. Lines of a command that is wider than the terminal end in a backslash between its words."""
+    """Yield what to do next. Lines of a command that is too wide end in a backslash between its words."""
     if steps:
         yield _unbroken_line(("Next", "bold"))
     for step in steps:
