@@ -134,7 +134,6 @@ class Steps:
 class Picture:
     """A finished picture, as a PNG; pages show it."""
 
-    name: str
     title: str
     png: bytes
     caption: str

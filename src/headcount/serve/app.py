@@ -32,7 +32,6 @@ DRAW_SECONDS = 2.0
 """A page that takes longer to draw comes without its results, and fetches them when they are drawn."""
 SILENT_SECONDS = 15.0
 """After so long without an event a comment is sent, by which a viewer that is gone is noticed."""
-MAX_VIEWERS = 200
 NICENESS = 5
 """Of the thread that reads and draws, which gives way to training. A larger one starved on busy cores."""
 
@@ -45,7 +44,7 @@ class Site:
 
     def __init__(self, root: Path, token: str):
         self.root, self.base, self._title = Path(root).resolve(), f"/{token}", str(root)
-        self.viewers, self._closed = 0, False
+        self._closed = False
         self._folders: dict[str, Folder] = {}
         self._names: tuple[str, ...] = ()
         self._next_search = 0.0
@@ -180,28 +179,22 @@ class Site:
         return {"list": self._rendered("rows", folders=folders, gone=not self.root.is_dir())}
 
     def _stream(self, news: News) -> Response:
-        if self.viewers >= MAX_VIEWERS:
-            raise HTTPException(503, f"{MAX_VIEWERS} pages are open already.")
         return StreamingResponse(self._follow(news), media_type="text/event-stream")
 
     async def _follow(self, news: News) -> AsyncIterator[bytes]:
         """Send one viewer what is newest now, then what changes. A viewer that reads slowly misses what is older."""
         sent: dict[str, str] = {}
-        self.viewers += 1
-        try:
-            yield b"retry: 1000\n\n"
-            last = time.monotonic()
-            while not self._closed:
-                for name, content in (await news()).items():
-                    if sent.get(name) != content:
-                        sent[name], last = content, time.monotonic()
-                        yield f"event: {name}\ndata: {json.dumps(content)}\n\n".encode()
-                if time.monotonic() - last > SILENT_SECONDS:
-                    last = time.monotonic()
-                    yield b": still here\n\n"
-                await asyncio.sleep(LOOK_SECONDS)
-        finally:
-            self.viewers -= 1
+        last = time.monotonic()
+        yield b"retry: 1000\n\n"
+        while not self._closed:
+            for name, content in (await news()).items():
+                if sent.get(name) != content:
+                    sent[name], last = content, time.monotonic()
+                    yield f"event: {name}\ndata: {json.dumps(content)}\n\n".encode()
+            if time.monotonic() - last > SILENT_SECONDS:
+                last = time.monotonic()
+                yield b": still here\n\n"
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 def app_of(root: Path, token: str, port: int) -> tuple[Guard, Site]:
