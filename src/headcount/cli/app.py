@@ -80,8 +80,9 @@ def command(verb: str) -> TyperCommand:
     alone = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, context_settings=app.info.context_settings
     )
-    function = _printing(getattr(module, verb), verb)
-    alone.command(verb, help=with_examples(verb, inspect.cleandoc(function.__doc__ or "")))(function)
+    function = getattr(module, verb)
+    text = with_examples(verb, inspect.getdoc(function) or "")
+    alone.command(verb, help=text)(_printing(function, verb))
     only = typer.main.get_command(alone)
     assert isinstance(only, TyperCommand)
     only.params.sort(key=lambda option: PANELS.index(getattr(option, "rich_help_panel", None) or ""))
@@ -112,7 +113,6 @@ def _printing(verb: Callable[..., Any], name: str) -> Callable[..., None]:
     parameters = [*own.parameters.values(), *options]
     run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
-    run.__doc__ = verb.__doc__
     return run
 
 
