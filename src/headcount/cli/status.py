@@ -58,7 +58,7 @@ def _one(folder: Path) -> Document:
 
 
 def _experiment(each: Progress) -> dict[str, Any]:
-    """How far an experiment is, as JSON."""
+    """Return how far an experiment is, as JSON."""
     return {
         "experiment": each.experiment,
         "cells": each.cells,
@@ -70,13 +70,13 @@ def _experiment(each: Progress) -> dict[str, Any]:
 
 
 def _reader(progress: Progress) -> StudyReader | None:
-    """The reader of an experiment without cells; None of one that trains."""
+    """Return the reader of an experiment without cells; None of one that trains."""
     reader = reader_of(progress.study)
     return None if reader is None or reader.has_cells else reader
 
 
 def _table(folders: list[FolderStatus], parent: Path) -> Grid:
-    """A row per experiment, the folder named once."""
+    """Tabulate the experiments, the folder named once."""
     rows = []
     for each in folders:
         name = str(each.folder.relative_to(parent))
@@ -95,7 +95,7 @@ def _table(folders: list[FolderStatus], parent: Path) -> Grid:
 
 
 def _facts(progress: Progress) -> dict[str, Any]:
-    """What JSON has of an experiment without cells: its facts by name, and whether it has ended."""
+    """Return what JSON has of an experiment without cells: its facts by name, and whether it has ended."""
     reader = _reader(progress)
     if reader is None:
         return {}

@@ -98,7 +98,7 @@ def verify(
 
 
 def _where(recheck: Recheck, experiments: list[Experiment]) -> dict[str, object]:
-    """The first experiment that has the cell, and its coordinates there."""
+    """Return the first experiment that has the cell, and its coordinates there."""
     key = recheck.stored.cell.key
     owner = next((each for each in experiments if key in each.places), None)
     return {} if owner is None else {"experiment": owner.name, **owner.coordinates(key)}
@@ -117,7 +117,7 @@ def _as_json(recheck: Recheck, where: dict[str, object]) -> dict[str, object]:
 
 
 def _table(rechecks: list[Recheck], experiments: list[Experiment]) -> Grid:
-    """A row per cell: its errors, stored and now."""
+    """Tabulate the cells: its errors, stored and now."""
     rows = []
     for each in rechecks:
         where = ", ".join(f"{axis} {value}" for axis, value in _where(each, experiments).items())
@@ -127,7 +127,7 @@ def _table(rechecks: list[Recheck], experiments: list[Experiment]) -> Grid:
 
 
 def _summary(rechecks: list[Recheck]) -> list[Text]:
-    """How many agree, what that means, and what may have moved."""
+    """Say how many agree, what that means, and what may have moved."""
     counts = {agreement: sum(each.agreement is agreement for each in rechecks) for agreement in Agreement}
     summary = ", ".join(f"{count} {agreement}" for agreement, count in counts.items() if count)
     meanings = [f"{agreement}: {MEANINGS[agreement][1]}" for agreement, count in counts.items() if count]
@@ -138,7 +138,7 @@ def _summary(rechecks: list[Recheck]) -> list[Text]:
 
 
 def _of_backend(name: str) -> str:
-    """How to train with the back end that made a record, or why that cannot be done here."""
+    """Say how to train with the back end that made a record, or why that cannot be done here."""
     if name == "fused" and (available := kernels_here()).library is None:
         return f'stored with back end "fused", which is not available: {available.problem}'
     return f"stored with another back end: --backend {name} trains as then"

@@ -22,7 +22,7 @@ from ...report.document import Document, Grid, Text, line
 from ...report.files import write_whole
 from ...report.progress import counted_progress
 from ...report.render import save_chart
-from ...report.render.pictures import PairPicture, save_pair
+from ...report.render.pictures import save_pair
 from ...store import Record, Store
 from ...tasks import GeneratedTask, Regression
 from ...tasks.find import task_of_spec
@@ -125,8 +125,8 @@ def _draw_all(found: list[Floors], store: Store, task_of: TaskOf, target: Path) 
     for floors in found:
         cell, certificate = floors.record.cell, floors.anywhere
         if cell.length == longest and certificate is not None and certificate.floor(floors.slope) > 0:
-            picture = pair_picture(floors, certificate, store, task_of(cell.task).at(cell.length))
-            save_pair(picture, target / f"pair-{cell.model['heads']}-heads-{cell.key[:6]}.svg")
+            path = target / f"pair-{cell.model['heads']}-heads-{cell.key[:6]}.svg"
+            _draw_pair(path, floors, certificate, store, task_of(cell.task).at(cell.length))
             pictures += 1
     return len(WHERE) + pictures
 
@@ -175,8 +175,8 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
     )
 
 
-def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: GeneratedTask) -> PairPicture:
-    """The pair of a certificate, as its model sees it."""
+def _draw_pair(path: Path, floors: Floors, certificate: Certificate, store: Store, task: GeneratedTask) -> None:
+    """Draw the pair of a certificate, as its model sees it."""
     cell = floors.record.cell
     arrays = {name: np.asarray(array, np.float64) for name, array in store.weights(cell.key).items()}
     with jax.enable_x64(True):
@@ -192,7 +192,8 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: G
         kind, readouts = f"{certificate.distance:.1e} apart", f"every readout of slope at most {floors.slope:g}"
     if certificate.estimated:
         kind += "; the gap is estimated"
-    return PairPicture(
+    save_pair(
+        path,
         title=f"{task.name}: two sequences of {cell.length} tokens that {cell.model['heads']} heads "
         + ("and a norm " if floors.normed else "")
         + ("cannot tell apart" if certificate.exact else "can hardly tell apart"),
