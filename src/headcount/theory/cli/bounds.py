@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..._choices import MODEL_CLASSES, require_choice
+from ..._choices import MODEL_CLASSES
 from ..._limits import require_size
 from ...cli.app import say
 from ...errors import require
@@ -14,6 +14,7 @@ from ...report.chart import Chart, Series
 from ...report.document import Document, Text, Words, text
 from .. import (
     Bound,
+    BoundedClass,
     RankSetting,
     Setting,
     all_bounds,
@@ -23,7 +24,16 @@ from .. import (
     rank_one_floor,
 )
 from ..bounds import exponent
-from .class_bounds import ClassRequest, class_bounds, class_chart
+from .class_bounds import (
+    MAX_LISTED,
+    SYMBOLS,
+    bounded_bounds,
+    drawn_values,
+    hard_bounds,
+    hard_chart,
+    phase_chart,
+    require_class_options,
+)
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 DIMS = (8, 16, 32, 64, 128)
@@ -83,36 +93,24 @@ def bounds(
     every model of a class misses.
     """
     require(terms is None or rank is not None, "--terms is an option of --rank; give --rank too.")
+    for_class = {"alphabet": alphabet, "task_seed": task_seed, "slope": slope, "values": values, "rise": rise}
+    for_class = {name: value for name, value in for_class.items() if value is not None}
+    require_class_options(model_class, [*for_class, *(["positions"] if positions else [])])
     if model_class is not None:
-        require_choice("class", model_class, MODEL_CLASSES)
         require(rank is None, "give --class or --rank, not both.")
         require(intrinsic_dim is not None, "--class needs the task's --intrinsic-dim.")
         assert intrinsic_dim is not None
-        request = ClassRequest(
-            model_class=model_class,
-            heads=heads,
-            intrinsic_dim=intrinsic_dim,
-            length=length,
-            head_dim=head_dim,
-            eps=eps,
-            outer_slope=outer_slope,
-            alphabet=alphabet,
-            task_seed=task_seed,
-            slope=slope,
-            values=values,
-            rise=rise,
-            positions=positions,
-        )
-        return _document(class_bounds(request), lambda: class_chart(request))
-    for flag, given in (
-        ("--alphabet", alphabet),
-        ("--task-seed", task_seed),
-        ("--slope", slope),
-        ("--values", values),
-        ("--rise", rise),
-        ("--positions", positions or None),
-    ):
-        require(given is None, f"{flag} is an option of --class {' or '.join(MODEL_CLASSES)}; give --class too.")
+        symbols, draw = for_class.pop("alphabet", SYMBOLS), for_class.pop("task_seed", 0)
+        sizes = {"heads": heads, "intrinsic_dim": intrinsic_dim, "length": length, "head_dim": head_dim}
+        if model_class == "hard":
+            require_size("heads", heads, MAX_LISTED)
+            require_size("intrinsic_dim", intrinsic_dim, MAX_LISTED)
+            setting = BoundedClass(**sizes, **for_class)
+            drawn = drawn_values(setting, int(symbols), int(draw))
+            return _document(hard_bounds(setting, drawn, eps), lambda: hard_chart(setting, drawn))
+        setting = BoundedClass(**sizes, **for_class, positions=positions)
+        steepness = float(intrinsic_dim) if outer_slope is None else outer_slope
+        return _document(bounded_bounds(setting, eps, steepness), lambda: phase_chart(setting, eps, steepness))
     require(
         intrinsic_dim is not None or rank is not None,
         "give --intrinsic-dim for the bounds on how many heads, or --rank for those on their rank.",

@@ -141,20 +141,15 @@ def hard_bound(floor: AlphabetFloor, intrinsic_dim: int, length: int) -> Bound:
     )
 
 
-def score_gap(length: int, outputs: int, values: float, slope: float, eps: float) -> float:
+def score_gap_bound(length: int, outputs: int, values: float, slope: float, eps: float) -> Bound:
     """Differences of scores from which soft heads answer within `eps` of hard ones of the same order.
 
     The first symbol has all but a share (T - 1) exp(-gap) of a head's weight, so each of the `outputs` = n s numbers
     moves by at most 2 V times that, and the answer by K times as much.
     """
-    return max(0.0, math.log(max(1, length - 1) * 2 * values * slope * math.sqrt(outputs) / eps))
-
-
-def score_gap_bound(length: int, outputs: int, values: float, slope: float, eps: float) -> Bound:
-    """`score_gap` as a bound."""
     return Bound(
         name="soft heads as hard ones: score gap",
-        value=score_gap(length, outputs, values, slope, eps),
+        value=max(0.0, math.log(max(1, length - 1) * 2 * values * slope * math.sqrt(outputs) / eps)),
         claim="from this difference of the scores, times beta, of any two symbols on, soft heads answer within eps = "
         f"{eps:g} of hard ones; with smaller ones the floors need not hold",
         source="ours: tail of the softmax",
