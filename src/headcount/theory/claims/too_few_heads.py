@@ -20,7 +20,8 @@ from ..collisions.certificates import certify
 from ..collisions.domain import domain_of
 from ..collisions.pigeonhole import ROUNDING, find_pigeonhole
 from ..collisions.search import find_collisions
-from ..constructions.enough_heads import Construction, construct
+from ..constructions.enough_heads import construct
+from ..constructions.registers import Construction
 from ..support import support_dim
 
 

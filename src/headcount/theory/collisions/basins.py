@@ -6,8 +6,7 @@ from searches and samples in float64.
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -34,8 +33,7 @@ class NoBasinError(InputError):
     """The most responsive tokens cover every basin, so that the proof has no pair."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Responsive:
+class Responsive(NamedTuple):
     """The token and place at which one head has its highest score."""
 
     head: int
@@ -44,8 +42,7 @@ class Responsive:
     score: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Segment:
+class Segment(NamedTuple):
     """A segment from `start` to `stop`, leading away from x^(i), with two sampled slopes.
 
     |f_i(x) - f_i(y)| >= slope |x - y| on it, and the target moves at least `outer_slope` times as much as z_i while the
@@ -56,10 +53,6 @@ class Segment:
     stop: Float[np.ndarray, " dim"]
     slope: float
     outer_slope: float
-
-    def points_at(self, share: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape dim"]:
-        """The points at these shares of the way, 0 for `start` and 1 for `stop`."""
-        return self.start + np.asarray(share)[..., None] * (self.stop - self.start)
 
 
 def most_responsive(heads: FoldedHeads, dim: int, seed: int) -> tuple[Responsive, ...]:

@@ -135,7 +135,7 @@ def find_pigeonhole(
         # moments are nearly polynomial along the segment, choices with equal power sums are much nearer than the
         # pigeonhole principle promises.
         shares = np.linspace(0, 1, free_places * resolution).reshape(resolution, free_places).T
-        grid = segment.points_at(shares)
+        grid = segment.start + shares[..., None] * (segment.stop - segment.start)
         features = np.asarray(map_over(wide.features, grid.reshape(-1, task.dim)))
         values = features[:, component].reshape(grid.shape[:2])
         spacing = float(np.diff(np.sort(values, axis=None)).min())

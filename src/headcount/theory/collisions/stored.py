@@ -12,7 +12,7 @@ never show. Look for the transition at h = D near data.
 """
 
 import dataclasses
-import json
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -35,6 +35,8 @@ NEAR_ENOUGH = 1e-6
 """Pairs further apart than this are not worth a certificate."""
 CANDIDATES = 12
 """Pairs certified for a model and question, the largest gap first, until one is exact; with a norm twice as many."""
+WHERE = ("anywhere", "near data")
+"""The questions."""
 SPREAD_EXAMPLES = 2000
 MAX_SEARCH_STEPS = 10**8
 """For one model and question; by default there are 14,400, which take seconds."""
@@ -77,8 +79,8 @@ class Floors:
     record: Record
     spread: float
     """The standard deviation of the task's target."""
-    anywhere: Certificate | None
-    near_data: Certificate | None
+    certificates: dict[str, Certificate | None]
+    """By the questions of `WHERE`."""
     slope: float
 
     @property
@@ -88,11 +90,8 @@ class Floors:
 
     def floor(self, where: str) -> float:
         """The certified error floor in units of the target's standard deviation; 0 where there is no certificate."""
-        certificate = self.near_data if where == "near data" else self.anywhere
+        certificate = self.certificates[where]
         return 0.0 if certificate is None else certificate.floor(self.slope) / self.spread
-
-
-WHERE = ("anywhere", "near data")
 
 
 def chosen(experiments: list[Experiment], records: Iterable[Record], seeds: int) -> list[list[Record]]:
@@ -153,23 +152,22 @@ def collide(
         models = [_load(record.cell, store) for record in group]
         domain = domain_of(task, options.radius)
         tokens, spread = _drawn(task, cell, domain, options)
-        searches = {
-            "anywhere": {"starts": 4 * options.starts},
-            "near data": {"starts": options.starts, "anchors": tokens},
-        }
+        search = functools.partial(find_collisions, models, task, domain, steps=options.steps, seed=options.seed)
         found = {
-            where: find_collisions(models, task, domain, steps=options.steps, seed=options.seed, **search)
-            for where, search in searches.items()
+            "anywhere": search(starts=4 * options.starts),
+            "near data": search(starts=options.starts, anchors=tokens),
         }
         yield [
             Floors(
                 record=record,
                 spread=spread,
-                anywhere=best_certificate(found["anywhere"][i], models[i], task, domain, options.slope),
-                near_data=best_certificate(found["near data"][i], models[i], task, domain, options.slope),
+                certificates={
+                    where: best_certificate(of_models[i], model, task, domain, options.slope)
+                    for where, of_models in found.items()
+                },
                 slope=options.slope,
             )
-            for i, record in enumerate(group)
+            for i, (record, model) in enumerate(zip(group, models, strict=True))
         ]
 
 
@@ -231,10 +229,5 @@ def as_json(floors: Floors) -> dict[str, Any]:
         "nmse": floors.record.metrics["nmse"],
         "spread": floors.spread,
         "slope": floors.slope,
-        "anywhere": certificate(floors.anywhere),
-        "near_data": certificate(floors.near_data),
+        **{where.replace(" ", "_"): certificate(found) for where, found in floors.certificates.items()},
     }
-
-
-def to_json(found: list[Floors]) -> str:
-    return json.dumps([as_json(floors) for floors in found], indent=1) + "\n"

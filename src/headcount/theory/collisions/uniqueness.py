@@ -23,7 +23,6 @@ from ...errors import require
 from ...keys import named_generator
 from ...tasks import Retrieval
 from ..assumptions import AssumptionReport, check_assumptions
-from ..bounds import Bound, unique_dim
 from ..constructions.adversary import sign_ascent
 from ..doors import require_counts, require_positive
 from ..support import Support, support_dim
@@ -51,10 +50,6 @@ class RepresentationComparison:
     dims: tuple[int, int]
     supports: tuple[Support, Support] | None
     """Their support dimensions; None where nothing depends on them."""
-    least_length: int
-    """4 max(D1, D2): with it, clauses 2.1, 2.2 and 2.4 leave one D."""
-    length: Bound
-    """Corollary 1; `length.applies` says whether T is long enough for it."""
     failing: tuple[tuple[str, ...], tuple[str, ...]]
     """The clauses 2.1, 2.2 and 2.4 of Assumption 2 that each of them fails."""
     difference: float
@@ -62,6 +57,11 @@ class RepresentationComparison:
     where: Float[np.ndarray, "length dim"]
     outnumbered: str
     """How more tokens provably matter to one than the other has components; empty where not."""
+
+    @property
+    def least_length(self) -> int:
+        """4 max(D1, D2): with it, clauses 2.1, 2.2 and 2.4 leave one D."""
+        return 4 * max(self.dims)
 
     @property
     def sentence(self) -> str:
@@ -132,8 +132,6 @@ def compare_representations(
         verdict=verdict,
         dims=dims,
         supports=supports,
-        least_length=4 * max(dims),
-        length=unique_dim(*dims, first.length),
         failing=(clauses[0], clauses[1]),
         difference=difference,
         where=where,

@@ -43,9 +43,9 @@ from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from ...tasks.presets import Ridges
 from ..doors import require_counts
-from .enough_heads import Construction, nets_of
+from .enough_heads import nets_of
 from .parts import GivenParts
-from .registers import Nets, RegisterHead, Registers, gates_needed, register_model
+from .registers import Construction, Nets, RegisterHead, Registers, gates_needed, register_model
 from .relu_nets import AffineMap, ReluNet
 
 HEADS = 2
@@ -83,7 +83,7 @@ def construct_roles(
     """
     _require_roles(task, heads, layers)
     nets = nets_of(task, eps, **given)
-    return Construction.from_nets(nets, _in_roles(task, nets, heads, layers))
+    return _in_roles(task, nets, heads, layers)
 
 
 def roles_of_maxima(task: Retrieval, *, heads: int, layers: int, beta: float = 300.0) -> ClassTokenTransformer:
@@ -102,7 +102,7 @@ def roles_of_maxima(task: Retrieval, *, heads: int, layers: int, beta: float = 3
     """
     directions = _directions_of(task)
     _require_roles(task, heads, layers)
-    return _in_roles(task, _maxima_nets(directions, beta), heads, layers)
+    return _in_roles(task, _maxima_nets(directions, beta), heads, layers).model
 
 
 def _require_roles(task: Retrieval, heads: int, layers: int) -> None:
@@ -116,7 +116,7 @@ def _require_roles(task: Retrieval, heads: int, layers: int) -> None:
     )
 
 
-def _in_roles(task: Retrieval, nets: Nets, heads: int, layers: int) -> ClassTokenTransformer:
+def _in_roles(task: Retrieval, nets: Nets, heads: int, layers: int) -> Construction:
     """The model whose heads play the roles."""
     count = len(task.position_sets)
     of_tokens = max(count - heads * layers, 0)
@@ -193,10 +193,9 @@ def construct_two_layers(task: Retrieval, eps: float, **given: Unpack[GivenParts
     )
     class_token = registers.zeros
     class_token[registers["result"]] = -nets.delta  # what the net between added to every minimum
-    model = register_model(
+    return register_model(
         task, nets, registers, [[asks], [adds_up]], class_token=class_token, labels=labels, inner=[keeps_own_label]
     )
-    return Construction.from_nets(nets, model)
 
 
 def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenTransformer:
@@ -242,7 +241,7 @@ def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenT
         own = moved("value", followed[k], "result", followed[k])
         second.append(RegisterHead([(asks, registers.score(followed[k]))], [own, *moves]))
     nets = _with_switch(_maxima_nets(directions, beta), directions[followed[0]] - directions[followed[1]])
-    return register_model(task, nets, registers, [first, second], class_token=asks)
+    return register_model(task, nets, registers, [first, second], class_token=asks).model
 
 
 def _with_switch(nets: Nets, apart: Float[np.ndarray, " dim"]) -> Nets:

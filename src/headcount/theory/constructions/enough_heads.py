@@ -22,18 +22,17 @@ cannot do it.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(1), with a gate of depth G = 2 in place of 1.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self, Unpack
+from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 
 from ...errors import require
-from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from ..bounds import Setting, component_accuracy, head_error, sharpness_needed
 from ..doors import require_below_one
 from .parts import GivenParts, RidgeSum, parts_of
-from .registers import GATE, Nets, RegisterHead, Registers, register_model
+from .registers import GATE, Construction, Nets, RegisterHead, Registers, register_model
 from .relu_nets import AffineMap, ReluNet, in_parallel
 
 GELU_GAP = 0.17
@@ -42,33 +41,6 @@ READOUT_SHARE, GELU_SHARE = 0.49, 0.01
 """Shares of eps for the net of F0 and for GELU in place of ReLU; the other half is for delta and the head error."""
 MAX_DELTA = 0.1
 """However flat the outer map: the gate must stay deeper than the range of the components."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Construction:
-    """A model whose error on every sequence of the cube is at most `promised`.
-
-    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state. Those are not proved:
-    values at 1,001 equally spaced and 1,001 random points do not contradict them (`Ridge.check`). Otherwise `promised`
-    is an estimate, from errors and slopes measured at sample points (`fits.py`).
-    """
-
-    model: ClassTokenTransformer
-    promised: float
-    proved: bool
-    delta: float
-    beta: float
-    parameters: int
-    """M: weights and biases of all feed-forward nets."""
-
-    @classmethod
-    def from_nets(cls, nets: Nets, model: ClassTokenTransformer) -> Self:
-        """The promise of `nets` for a model that arranges them."""
-        inner = [layer for net in model.inner for layer in (net.first, net.second)]
-        layers = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out, *inner)
-        parameters = sum(layer.weight.size + layer.bias.size for layer in layers)
-        promise = {"promised": nets.promised, "proved": nets.proved, "delta": nets.delta, "beta": nets.beta}
-        return cls(model=model, parameters=parameters, **promise)
 
 
 def construct(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Construction:
@@ -88,7 +60,7 @@ def construct(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Const
         )
         for i in range(count)
     ]
-    return Construction.from_nets(nets, _of_all_ones(task, nets, registers, heads))
+    return _of_all_ones(task, nets, registers, heads)
 
 
 def construct_shared(
@@ -130,7 +102,7 @@ def construct_shared(
     inwards, outwards = nets.encoder.layers
     scored = AffineMap(np.concatenate([outwards.weight, -outwards.weight]), np.append(outwards.bias, -outwards.bias))
     with_scores = replace(nets, encoder=ReluNet((inwards, scored)))
-    return Construction.from_nets(nets, _of_all_ones(task, with_scores, gated, heads, shared=True))
+    return _of_all_ones(task, with_scores, gated, heads, shared=True)
 
 
 def nets_of(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Nets:
@@ -166,7 +138,7 @@ def nets_of(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Nets:
 
 def _of_all_ones(
     task: Retrieval, nets: Nets, registers: Registers, heads: list[RegisterHead], *, shared: bool = False
-) -> ClassTokenTransformer:
+) -> Construction:
     """One layer of these heads, which write their minima to the first numbers of the class token, itself all ones."""
     first, last = nets.readout.layers
     # Minima arrive plus one; the readout's bias subtracts it again.

@@ -7,7 +7,7 @@ its values only, measures it.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import equinox as eqx
 import jax
@@ -51,11 +51,6 @@ class Ridge:
     function: Callable[[float], float]
     slope: float
     curvature: float
-
-    def range(self, low: float, high: float) -> tuple[float, float]:
-        """The minimum and maximum of a . x for x in [low, high]^d."""
-        ends = [(min(a * low, a * high), max(a * low, a * high)) for a in self.direction]
-        return sum(smallest for smallest, _ in ends), sum(largest for _, largest in ends)
 
     def check(self, low: float, high: float) -> None:
         """Raise `InputError` where values of g on [low, high] are steeper or more curved than stated.
@@ -119,7 +114,8 @@ class RidgeSum:
         """
         profiles = []
         for ridge in self.ridges:
-            start, stop = ridge.range(low, high)
+            ends = [sorted((a * low, a * high)) for a in ridge.direction]
+            start, stop = sum(least for least, _ in ends), sum(most for _, most in ends)
             ridge.check(start, stop)
             share = {"low": start, "high": stop, "delta": delta / len(self.ridges)}
             profiles.append(interpolation_net(ridge.function, curvature=ridge.curvature, **share))
@@ -236,17 +232,12 @@ def _in_chunks(function: Callable, points: Float[np.ndarray, "points dim"], *, s
     return np.concatenate(parts)[: len(points)]
 
 
-@dataclass(frozen=True)
-class RetrievalParts:
-    """f_1 .. f_D and F0."""
+class RetrievalParts(NamedTuple):
+    """f_1 .. f_D and F0, and whether errors and slopes of all of them are proved, not measured at sample points."""
 
     components: tuple[RidgeSum | Fitted, ...]
     outer: RidgeSum | Fitted
-
-    @property
-    def proved(self) -> bool:
-        """Whether errors and slopes of all parts are proved, not measured at sample points."""
-        return all(isinstance(part, RidgeSum) for part in (*self.components, self.outer))
+    proved: bool
 
 
 def parts_of(task: Retrieval, **given: Unpack[GivenParts]) -> RetrievalParts:
@@ -269,18 +260,17 @@ def parts_of(task: Retrieval, **given: Unpack[GivenParts]) -> RetrievalParts:
     task_components = tuple(
         Fitted(f"{task.name}: component f_{i + 1}", _Component(features, np.asarray(i)), task.dim) for i in range(count)
     )
-    parts = RetrievalParts(
-        components or known_components(task) or task_components, given.get("outer") or known_outer(task) or task_outer
-    )
-    for part, function in zip(parts.components, task_components, strict=True):
+    used = components or known_components(task) or task_components
+    outer = given.get("outer") or known_outer(task) or task_outer
+    for part, function in zip(used, task_components, strict=True):
         _require_same(part, function)
         low, high = function.range
         require(
             low >= -OUTSIDE and high <= 1 + OUTSIDE,
             f"{function.name}: Theorem 2 needs components in [0, 1], this one ranges from {low:.3g} to {high:.3g}.",
         )
-    _require_same(parts.outer, task_outer)
-    return parts
+    _require_same(outer, task_outer)
+    return RetrievalParts(used, outer, all(isinstance(part, RidgeSum) for part in (*used, outer)))
 
 
 class _Component(eqx.Module):

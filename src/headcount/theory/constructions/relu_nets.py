@@ -6,36 +6,31 @@ Source: Yu et al. (arXiv 2510.06662), Lemmas 8 and 9; the interpolation bound is
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
 from ...errors import require
+from ...models.class_token import Linear
 from ..doors import require_below_one, require_counts
 
-
-@dataclass(frozen=True)
-class AffineMap:
-    """x -> W x + b."""
-
-    weight: Float[np.ndarray, "after before"]
-    bias: Float[np.ndarray, " after"]
-
-    def __call__(self, x: Float[np.ndarray, " before"]) -> Float[np.ndarray, " after"]:
-        return self.weight @ x + self.bias
+AffineMap: Callable[[Any, Any], Linear] = Linear
+"""x -> W x + b, of NumPy arrays in float64."""
 
 
 @dataclass(frozen=True)
 class ReluNet:
     """x -> W_L relu(.. relu(W_1 x + b_1) ..) + b_L."""
 
-    layers: tuple[AffineMap, ...]
+    layers: tuple[Linear, ...]
 
-    def __call__(self, x: Float[np.ndarray, " inputs"]) -> Float[np.ndarray, " outputs"]:
+    def __call__(self, x: Float[np.ndarray, " inputs"]) -> Any:
+        reached: Any = x
         for layer in self.layers[:-1]:
-            x = np.maximum(layer(x), 0.0)
-        return self.layers[-1](x)
+            reached = np.maximum(layer(reached), 0.0)
+        return self.layers[-1](reached)
 
     @property
     def inputs(self) -> int:

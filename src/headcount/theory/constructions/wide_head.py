@@ -30,7 +30,6 @@ from ...tasks import Retrieval
 from ..bounds import max_net_widths
 from ..doors import require_below_one
 from .parts import GivenParts, parts_of
-from .registers import linear_layers
 from .relu_nets import AffineMap, ReluNet, affine, compose, in_parallel, min_net
 
 MAX_PARAMETERS = 20_000_000
@@ -79,7 +78,7 @@ class WideConstruction:
         components = [net for places, net in zip(sets, self.components, strict=True) for _ in places]
         minima = [min_net(len(places), self.resolution) for places in sets]
         readout = compose(tokens, in_parallel(components), in_parallel(minima), self.outer)
-        return WideHead(_averaging_head(task), linear_layers(readout))
+        return WideHead(_averaging_head(task), readout.layers)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -153,15 +152,12 @@ def _averaging_head(task: Retrieval) -> ClassTokenTransformer:
     identity, zeros = np.eye(total), np.zeros((1, total, total))
     leaves: dict[str, Any] = {"position_table": np.eye(length), "class_token": np.zeros(total)}
     weights: dict[str, Any] = {"query": zeros, "key": zeros, "value": identity[None], "output": identity[:, None]}
-    layers = (AffineMap(inwards, -np.ones(total)), AffineMap(identity, np.zeros(total)))
-    empty = (AffineMap(np.zeros((0, total)), np.zeros(0)), AffineMap(np.zeros((1, 0)), np.zeros(1)))
-    encoder_in, encoder_out, readout_in, readout_out = linear_layers(ReluNet((*layers, *empty)))
     return ClassTokenTransformer(
-        encoder_in=encoder_in,
-        encoder_out=encoder_out,
+        encoder_in=AffineMap(inwards, -np.ones(total)),
+        encoder_out=AffineMap(identity, np.zeros(total)),
         attention=(Attention(**weights),),
-        readout_in=readout_in,
-        readout_out=readout_out,
+        readout_in=AffineMap(np.zeros((0, total)), np.zeros(0)),
+        readout_out=AffineMap(np.zeros((1, 0)), np.zeros(1)),
         spec=ClassTokenSpec(heads=1, head_dim=total, hidden=total, positions="concatenated", beta=1.0),
         **leaves,
     )

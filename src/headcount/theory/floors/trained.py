@@ -33,11 +33,6 @@ class AlphabetErrors:
     score_gap: float
     """The least difference of a head's scores for two symbols: large where its softmax is nearly hard."""
 
-    @property
-    def hidden_share(self) -> float:
-        """The share of the hard heads' error that soft weights do away with; 0 or less where they do not help."""
-        return 1 - self.soft / self.hard if self.hard > 0 else 0.0
-
 
 def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> AlphabetErrors:
     """The exact errors of a model on an alphabet task, soft and hard.

@@ -26,6 +26,7 @@ from ...registry import TaskFact
 from ...store import Experiment, Record, Store
 from ...tasks import AbstractTask, ArrayTask, GeneratedTask
 from ...tasks.objective import AbstractLabelObjective
+from .dimension import support_dim
 
 QUANTILE = 0.9
 EXAMPLES = 400
@@ -96,37 +97,26 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     )
 
 
-def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
-    """The support dimension of a task at one of these lengths, as it is kept with an experiment.
-
-    It is not the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
-    why it could not be computed.
-    """
-    if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
-        return None
-    from . import support_dim
-
-    try:
-        content = support_dim(task.at(_searched_length(lengths))).as_dict()
-    except HeadcountError:
-        return None
-    except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
-        return {"skipped": ": ".join([type(error).__name__, *str(error).splitlines()[:1]])}
-    return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
-
-
 def task_support_facts(task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterator[TaskFact]:
-    """The support dimension of a task as a fact, unless that of this length is stored."""
-    if stored.get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
+    """The support dimension of a task at one of these lengths as a fact, unless it is stored.
+
+    It is not the question, so nothing is raised: there is no fact of data and of a target without a gradient, and
+    `skipped` says why it could not be computed.
+    """
+    length = max((length for length in lengths if length <= LONGEST), default=min(lengths))
+    known = stored.get(ATTACHMENT, {}).get("length") == length
+    if known or not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
         return
-    content = task_support(task, lengths)
-    if content is not None:
-        words = content.get("sentence") or f"support dimension not known ({content['skipped']})"
-        yield TaskFact(ATTACHMENT, content, words)
-
-
-def _searched_length(lengths: Sequence[int]) -> int:
-    return max((length for length in lengths if length <= LONGEST), default=min(lengths))
+    try:
+        content = support_dim(task.at(length)).as_dict()
+    except HeadcountError:
+        return
+    except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
+        content = {"skipped": ": ".join([type(error).__name__, *str(error).splitlines()[:1]])}
+    content = {name: value for name, value in content.items() if name not in ("witness", "gradients")}
+    yield TaskFact(
+        ATTACHMENT, content, content.get("sentence") or f"support dimension not known ({content['skipped']})"
+    )
 
 
 def attach_support(
