@@ -183,7 +183,6 @@ class EnclosedObservables:
     """
 
     def __init__(self, found_with: AbstractObservables, model: ClassTokenTransformer, length: int):
-        self.has_positions = model.position_table is not None
         if isinstance(found_with, AbstractHeadObservables) and len(model.attention) == 1:
             coordinates, kind = coordinates_read([model]), type(found_with)
             # Shared tokens cancel in moments only.
@@ -231,9 +230,8 @@ def prove_collision(
 ) -> ExactCollision:
     """Try to prove that an exact collision of `model` lies near the pair, inside the domain."""
     enclosed = EnclosedObservables(found_with, model, pair.shape[1])
-    if not enclosed.has_positions:
-        enclosed.observables = reduced_observables(enclosed.observables, pair)
-    observables, points = enclosed.observables, [point(tokens) for tokens in pair]
+    observables = enclosed.observables = reduced_observables(enclosed.observables, pair)
+    points = [point(tokens) for tokens in pair]
     if isinstance(observables, AbstractHeadObservables) and observables.features == ():
         # No hidden unit is on at any token: nearby sequences all have the same observables.
         return ExactCollision(0.0, 0.0, points) if is_steady(observables, points) else ExactCollision()
@@ -276,7 +274,7 @@ def reduced_observables(observables: AbstractObservables, pair: Pair) -> Abstrac
 
     Only for models without positions: otherwise values are no function of the features.
     """
-    if not isinstance(observables, AbstractHeadObservables) or observables.features is not None:
+    if not isinstance(observables, AbstractHeadObservables):
         return observables
     if np.ptp(observables.heads.bias, axis=0).any() or np.ptp(observables.heads.value_bias, axis=0).any():
         return observables

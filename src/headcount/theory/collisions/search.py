@@ -187,8 +187,10 @@ class _CollisionSearch:
         return ends, np.lexsort((-gaps, distances > NEAR), axis=1)[:, :SURVIVORS]
 
     def _polish(self, pairs: np.ndarray) -> list[list[Collision]]:
-        """Minimum-norm Newton steps, damped where they overshoot, until no pair comes nearer."""
-        pairs = self._tied(pairs)
+        """Minimum-norm Newton steps, damped where they overshoot, until no pair comes nearer.
+
+        Shared tokens do not move: nothing depends on them.
+        """
         trial, best = pairs.copy(), pairs.copy()
         distance, damping = np.full(pairs.shape[:2], np.inf), np.full(pairs.shape[:2], 1e-15)
         difference = jacobian = np.empty(0)
@@ -207,7 +209,6 @@ class _CollisionSearch:
                 break
             for at in zip(*np.nonzero(busy), strict=True):
                 trial[at] = _newton_step(best[at], difference[at], jacobian[at], float(damping[at]), self.domain)
-        best = self._tied(best)
         gaps = np.asarray(_gaps_all(self.task, jnp.asarray(best)))
         return [
             [
@@ -218,12 +219,6 @@ class _CollisionSearch:
             for i, rows in enumerate(zip(best, distance, gaps, strict=True))
             for observables in [jax.tree.map(lambda leaf, i=i: leaf[i], self.observables)]
         ]
-
-    def _tied(self, pairs: np.ndarray) -> np.ndarray:
-        """A copy with the first sequence's tokens at the shared places of the second."""
-        tied, shared = pairs.copy(), list(self.observables.shared)
-        tied[:, :, 1, shared] = tied[:, :, 0, shared]
-        return tied
 
 
 def _gap(task: GeneratedTask, pair: Array) -> Array:

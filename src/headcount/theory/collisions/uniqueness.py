@@ -1,12 +1,9 @@
 """Two representations, with D1 and D2 components: are they the same function, and may they be?
 
-The support dimension decides. A representation with D components has at most D tokens that matter at one sequence, and
-exactly D where clauses 2.1, 2.2 and 2.4 hold and T >= 4 D (docs/support.md). So two representations of one function
-that meet them have D1 = D2; Corollary 1 of the paper says the same under more conditions: every clause, and T >= 50
-(D1^2 + D2^2). Where more tokens provably matter to one than the other has components, they are different functions.
-Else agreement is searched for, not proved: a difference found is a witness; no difference found is evidence only, as
-with the clauses.
-Source: Yu et al. (arXiv 2510.06662), Corollary 1.
+The support dimension decides (docs/support.md). Two representations of one function that meet clauses 2.1, 2.2 and 2.4
+have D1 = D2 where T >= 4 D; Corollary 1 of the paper (Yu et al., arXiv 2510.06662) says so under more conditions. Where
+more tokens provably matter to one than the other has components, they are different functions. Else agreement is
+searched for, not proved.
 """
 
 from dataclasses import dataclass

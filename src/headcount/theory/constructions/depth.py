@@ -1,34 +1,24 @@
-"""Two and more layers: with fewer than D heads in each, they retrieve D minima.
+"""Two and more layers: with fewer than D heads in each, they retrieve D minima (docs/depth.md).
 
-`construct_roles`: L layers of h heads retrieve D = h (2 L - 1) minima, attention only. In every layer the class token
-and the tokens ask with different constants, so one head compares the tokens by two scores: the class token reads the
-minimum of one component, every token that of another. What all tokens have read is the same number, and any average
-over tokens returns it: the class token collects it in the last layer, whatever it attends to there. The class token
-reads h L minima and the tokens h (L - 1), the last layer's tokens being of no use.
+`construct_roles`: in every layer the class token and the tokens ask with different constants, so one head compares the
+tokens by two scores:
 
     score of head i in layer l:  [asked by the class token] (-Psi_a + r_a)(s) + [asked by a token] (-Psi_b + r_b)(s)
 
 Psi_i and the gates r_i are those of Theorem 2(1); each minimum is read within `bounds.head_error`, so that the promise
-is that of `construct`. docs/depth.md says what this means for Conjecture 1 of Yu et al. (arXiv 2510.06662).
+is that of `construct`.
 
-`construct_two_layers`: two layers of one head retrieve any D <= T minima, with a net between them and a label per
-place. Place t has the label i(t) = t mod D. In layer 1 every token asks by its label, so token t reads Psi of the token
-that has the smallest Psi_i(t) over S_i(t); the net between keeps of those D numbers the one of the label,
+`construct_two_layers`: place t has the label i(t) = t mod D. In layer 1 token t reads Psi of the token that has the
+smallest Psi_i(t) over S_i(t); the net between keeps of those D numbers the one of the label,
 
     kept_j = relu(read_j + delta - (1 + 2 delta) (1 - label_j)) = (min Psi_j + delta) [j = i(t)],
 
-and in layer 2 a uniform mean over tokens, times T over the number of places of a label, adds them up. The one head has
-rank D and width of order D: both grow with D, and neither depends on T. The promise is that of `construct`.
+and in layer 2 a uniform mean over tokens, times T over the number of places of a label, adds them up.
 
-`construct_by_content`: on random sequences two layers of two heads have eight maxima, as tokens choose their roles by
-what they are. In layer 2 head k of the class token attends to the token with the largest a_k . x, k = 1, 2, and what
-that token has read in layer 1 comes with it. If tokens with a_1 . x > a_2 . x read the maxima of one pair of
-directions, and the others those of another pair, the class token ends with
-
-    2 maxima read in layer 1, 2 read in layer 2, and 2 x 2 that the tokens found there had read: (h + 1)^2 - 1 = 8.
-
-It fails where the token with the largest a_1 . x has a larger a_2 . x still, which grows rare as sequences grow longer;
-no promise can be made for every sequence.
+`construct_by_content`: in layer 2 head k of the class token attends to the token with the largest a_k . x, k = 1, 2,
+and what that token has read in layer 1 comes with it. Tokens with a_1 . x > a_2 . x read the maxima of one pair of
+directions, the others those of another pair: 2 + 2 + 2 x 2 = 8. It fails where the token with the largest a_1 . x has a
+larger a_2 . x still.
 """
 
 import itertools

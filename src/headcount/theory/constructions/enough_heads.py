@@ -10,15 +10,11 @@ where the head error is `bounds.head_error`. A fitted F0 is known on [0,1]^D onl
 it, and delta counts twice. The readout of our models is a GELU net; gelu(k u) / k is within 0.17 / k of relu(u), and k
 is chosen so that this costs a hundredth of eps.
 
-`construct_shared` has one set of keys and values for all heads. With one query token, heads that share W_K and W_V
-still differ by W_K^T W_Q,i c0: a key of D numbers holds every component's score s_i = -Psi_i + r_i(t), and query i
-picks one of them. Embeddings are (Psi_1 .. Psi_D, s_1 .. s_D), and
+`construct_shared`: heads that share W_K and W_V still differ by their queries. Embeddings are (Psi_1 .. Psi_D, s_1 ..
+s_D) with the scores s_i = -Psi_i + r_i(t), and
 
-    W_K x^ = (s_1 .. s_D),    W_Q,i c0 = e_i,    W_V x^ = (Psi_1 .. Psi_D),    W_O takes number i of head i,
+    W_K x^ = (s_1 .. s_D),    W_Q,i c0 = e_i,    W_V x^ = (Psi_1 .. Psi_D),    W_O takes number i of head i.
 
-so the promise is the same. Embeddings need 2 D numbers, of which there are D head_dim. Below head_dim D this
-construction does not exist: keys of fewer numbers cannot hold D independent scores. That is no proof that other weights
-cannot do it.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(1), with a gate of depth G = 2 in place of 1.
 """
 

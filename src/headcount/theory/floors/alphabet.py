@@ -1,20 +1,11 @@
-"""The least error of any hard heads on an alphabet of q symbols, by enumeration.
+"""The least error of any hard heads on an alphabet of q symbols, by enumeration (docs/floors.md).
 
-A hard head with one query returns the value of the token with the highest score. Without positions its scores, if all
-are different, put the symbols in a total order, and all it tells of a sequence is which symbol present comes first.
-What s heads tell is a partition of the 2^q - 1 sets of symbols that can be present; the best readout answers the mean
-target of each part. The least error over all s-tuples of orders
-is a floor for every such encoder, all values and every readout:
-
-    NMSE >= 1 - max over orders of Var(E[y | first symbols]) / Var(y)
-
-The first s - 1 orders are enumerated, as a multiset since heads have no order. The best last order is exact by dynamic
-programming over the set C of symbols it has not ranked yet, since what it tells apart next depends on C alone:
+A hard head without positions, its scores all different, puts the symbols in a total order, and all it tells of a
+sequence is which symbol present comes first. The floor is the least error over all s-tuples of orders, with the best
+readout. The first s - 1 orders are enumerated, as a multiset since heads have no order. The best last order is exact by
+dynamic programming over the set C of symbols it has not ranked yet, since what it tells apart next depends on C alone:
 
     best(C) = max over p in C of gain(sets A with p in A, A within C) + best(C without p)
-
-Not covered: heads that average over ties, the limit of soft ones, or are soft (a uniform average tells the counts of
-all symbols, so one such head has no floor on an alphabet); positions, in scores or in values; more than one layer.
 """
 
 import itertools

@@ -1,8 +1,6 @@
 """Theorem 2(2) with constants: the error of every model of s < D heads with bounded values and bounded readout slope.
 
-A model is any encoder, s heads with any scores, head outputs that are weighted means of values |v| <= V of n numbers,
-and any readout with |F(o) - F(o')| <= K |o - o'| on the n s numbers of all heads. Of the task only one thing is asked:
-with r > 0 the sets {f_i < z_i* + r} are pairwise disjoint. The proof is in docs/floors.md. Its sizes are
+The class and the proof are in docs/floors.md; V is the largest value, K the slope of the readout. Its sizes are
 
     Q           points per component, equally far apart in f_i on [z_i*, z_i* + r]
     t <= T0     free places of S_i; T0 = |S_i| - s - D + 1 are not taken by fixed tokens
@@ -11,8 +9,6 @@ with r > 0 the sets {f_i < z_i* + r} are pairwise disjoint. The proof is in docs
     distance    sqrt(n s) 3 V t / k: two choices in one cell have outputs no farther apart
     floor       (gap - K distance) / 2, gap = rise / (Q - 1), where rise / r is the least slope of the target in z_i
 
-The best Q and t are chosen by the function. V and K enter as V K alone, as they must: values times c and a readout of
-slope K / c are the same models.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(2), whose constants are not given; these are ours.
 """
 

@@ -1,30 +1,18 @@
 """The upper bound to Theorem 2(2): one head of D numbers answers every D-retrieval, with a steep readout.
 
-All scores are equal, so the head averages. Its D values and the readout are
-
-    v_i(x, t) = exp(-b (f_i(x) - low)) for t in S_i, else 0            in [0, 1]
-    m_i       = (T / |S_i|) (mean of v_i)                              in [exp(-b (high - low)), 1]
-    z^_i      = low - log(m_i) / b - log|S_i| / (2 b), clipped to [low, high]         F0(z^_1, .., z^_D)
-
-The largest term of a mean of N terms is at least the mean and at most N times it, so |z^_i - z_i| <= log|S_i| / (2 b)
-for every sequence, and the answer is within L0 log(T) / (2 b), L0 = sup |grad F0|_1 on [low, high]^D. The readout has
-the slope L0 (T / |S_i|) exp(b (high - low)) / b at most: exponential in 1 / eps. For T below about 1 / eps a head that
-counts cells has a slope of about (1 / eps)^T, which is less:
-
-    K <= L0 span T p^T,    p the least prime from L0 span / (2 eps) on
-
-It rounds f_i to the middle of one of p cells, and averages whole numbers a_c / p^T whose sums tell all multisets of T
-cells apart (Bose and Chowla, 1962; docs/floors.md has the proof).
-
-With bounded slope Theorem 2(2) forbids both (`bounded`). Adding heads is not the only way out; slope, which is
-precision, is the other.
+All scores are equal, so the head averages v_i = exp(-b (f_i - low)) for t in S_i, else 0, and the readout takes the
+logarithms of the means m_i = (T / |S_i|) mean v_i. The answer is within L0 log(T) / (2 b) for every sequence, L0 =
+sup |grad F0|_1, with a slope of at most L0 (T / |S_i|) exp(b (high - low)) / b. For T below about 1 / eps a head that
+counts cells has less, L0 span T p^T, p the least prime from L0 span / (2 eps) on: it rounds f_i to the middle of one of
+p cells, and averages whole numbers whose sums tell all multisets apart (Bose and Chowla). The proofs are in
+docs/floors.md.
 """
 
 import dataclasses
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -130,7 +118,15 @@ def one_head_answer(
     """
     require_below_one(eps=eps)
     require(math.isfinite(high - low) and low < high, what="low", given=low, needed=f"below high, {high:g}")
-    slope = _outer_slope(task) if outer_slope is None else outer_slope
+    known = known_outer(task)
+    slope = known.steepness if outer_slope is None and known is not None else outer_slope
+    if slope is None:
+        raise InputError(
+            f"{task.name}: outer_slope, sup |grad F0|_1, must be given; it is known of a sum and of max-plus-min only.",
+            what="outer_slope",
+            given=None,
+            needed="sup |grad F0|_1 of the outer map",
+        )
     require_positive(outer_slope=slope)
     largest = max(len(places) for places in task.position_sets)
     smallest = min(len(places) for places in task.position_sets)
@@ -165,7 +161,8 @@ def counting_slope(length: int, eps: float, *, outer_slope: float, span: float =
     require_below_one(eps=eps)
     require_positive(outer_slope=outer_slope, span=span)
     cells = outer_slope * span / (2 * eps)
-    prime = _least_prime(max(2, math.ceil(cells))) if cells <= MAX_EXACT else 2 * cells
+    numbers = itertools.count(max(2, math.ceil(cells)))
+    prime = next(filter(_is_prime, numbers)) if cells <= MAX_EXACT else 2 * cells
     return math.log10(outer_slope * span * length) + length * math.log10(prime)
 
 
@@ -176,7 +173,7 @@ def counting_error(length: int, decades: float, *, outer_slope: float, span: flo
         return math.inf
     # Rounding must not give a prime that the slope does not allow.
     numbers = range(math.floor(largest * (1 - 1e-12)), 1, -1)
-    prime = next((number for number in numbers if _is_prime(number)), None)
+    prime = next(filter(_is_prime, numbers), None)
     return math.inf if prime is None else outer_slope * span / (2 * prime)
 
 
@@ -220,8 +217,7 @@ def one_head_bounds(
     return enough, promised
 
 
-@dataclass(frozen=True, kw_only=True)
-class Phase:
+class Phase(NamedTuple):
     """log10 of two slopes at one length and error. Between them nothing is proved.
 
     Every model of s heads with the setting's largest value and a slope below `fails_below` errs by more than eps on
@@ -255,29 +251,12 @@ def phase_diagram(
         given=setting.head_dim,
         needed=f"at least intrinsic_dim, {setting.intrinsic_dim}: one head answers with D numbers",
     )
-    lengths = list(lengths)
-    return [
-        Phase(
-            length=length,
-            eps=eps,
-            fails_below=slope_needed(dataclasses.replace(setting, length=length), eps),
-            enough_from=least_slope(length, eps, outer_slope=outer_slope, share=setting.share, values=setting.values),
-        )
-        for eps in errors
-        for length in lengths
-    ]
-
-
-def _outer_slope(task: Retrieval) -> float:
-    outer = known_outer(task)
-    if outer is None:
-        raise InputError(
-            f"{task.name}: outer_slope, sup |grad F0|_1, must be given; it is known of a sum and of max-plus-min only.",
-            what="outer_slope",
-            given=None,
-            needed="sup |grad F0|_1 of the outer map",
-        )
-    return outer.steepness
+    scale = {"outer_slope": outer_slope, "share": setting.share, "values": setting.values}
+    phases = []
+    for eps, length in itertools.product(errors, lengths):
+        fails_below = slope_needed(dataclasses.replace(setting, length=length), eps)
+        phases.append(Phase(length, eps, fails_below, least_slope(length, eps, **scale)))
+    return phases
 
 
 def _sharpness(length: int, eps: float, outer_slope: float, span: float) -> float:
@@ -287,11 +266,6 @@ def _sharpness(length: int, eps: float, outer_slope: float, span: float) -> floa
 
 def _decades(sharpness: float, outer_slope: float, span: float) -> float:
     return (sharpness * span + math.log(outer_slope / sharpness)) / math.log(10)
-
-
-def _least_prime(least: int) -> int:
-    """The least prime from `least` on."""
-    return next(number for number in itertools.count(least) if _is_prime(number))
 
 
 def _is_prime(number: int) -> bool:

@@ -5,17 +5,10 @@ the sphere of R^d, N(d, l) the dimension of the harmonics of degree l, P_l the G
 Funk and Hecke the signs of a head with directions q, k and of the target correlate by the sum over odd l of lambda_l^3
 N(d, l) P_l(q . k).
 
-Floors: lower bounds on the error of heads of low rank, whatever their weights. For two orthogonal points the target is
-their mean plus s* (x_1 - x_2) / 2 with s* = sign(u . y), and its part odd in y is a kernel K(y, x) with E_x[K(y, x) .
-K(y', x)] = E_u[sign(u . y) sign(u . y')] / 2: as an operator on functions of y it has the singular value lambda_l /
-sqrt(2) for each of the N(d, l) harmonics of every odd degree l. The sum of H heads is an operator too, and by Eckart
-and Young an operator of rank R misses at least all but the R largest singular values.
-
-* Hard heads of rank one choose x_i by sign(q . y) sign(k . u), so their odd part is a sum of H products of a function
-  of y and one of the points: rank H in all, for any value and output matrices (`rank_one_floor`).
-* Heads of rank r, hard or soft, biased or not, see y through r numbers Q y. The harmonics of degree l that are
-  invariant under rotations of the other d - r coordinates have dimension C(l + r - 1, r - 1), so H heads have at most H
-  times that rank in degree l, whatever they compute from Q y and the points (`rank_floor`).
+The part of the target that is odd in y is an operator with the singular value lambda_l / sqrt(2) for each of the
+N(d, l) harmonics of every odd degree l. Heads are operators of bounded rank, whatever their weights, and by Eckart and
+Young such an operator misses all but the largest singular values: H hard heads of rank one have rank H in all
+(`rank_one_floor`), and H heads of rank r of any kind at most H C(l + r - 1, r - 1) in degree l (`rank_floor`).
 
 Source: Amsel et al. (arXiv 2407.16153), whose Theorem 2 gives the order of growth; series, limits and floors are ours.
 """

@@ -2,13 +2,9 @@
 
     k(H) = the largest k such that on a non-empty open set of sequences H is C^1 and dH/dx(t) != 0 at k tokens t
 
-If H = F0(z_1, .., z_D) with z_i = min over t in S_i of f_i(x(t)), f_i continuous, then k(H) <= D: around almost every
-sequence each z_i is a function of one token. If F0 and f_i are C^1, clauses 2.1, 2.2 and 2.4 of Assumption 2 hold and
-T >= 4 D, then k(H) = D. So every such representation of one function has the same D, the smallest of any
-representation. The proof is in docs/support.md.
-
-A certificate proves a lower bound, k(H) >= k: at a box around the witness, the gradients of k tokens are enclosed and
-exclude zero. The upper bound is the number of components of a `Retrieval`, or the length.
+docs/support.md proves k(H) <= D for every representation with continuous components, and k(H) = D under Assumption 2
+and T >= 4 D. A certificate proves a lower bound, k(H) >= k: at a box around the witness, the gradients of k tokens are
+enclosed and exclude zero. The upper bound is the number of components of a `Retrieval`, or the length.
 """
 
 from collections.abc import Mapping
@@ -183,18 +179,13 @@ def support_dim(
         lengths: Further lengths to search, to see whether the value grows; those at which the target cannot be
             computed are left out. Where None, half the task's own length, and longer ones while every token matters
             at the shorter. None of a `Retrieval`, whose components bound the value.
-        starts: Sequences that the search starts from: sampled ones, clusters, and tokens near every component's
-            minimiser.
+        starts: Sequences that the search starts from: sampled ones, clusters, and tokens near minimisers.
         rounds: Changes that are tried of each of them.
         seed: Of the search.
         relative: Gradients smaller than this share of the largest do not count.
 
-    Returns:
-        A `Support`: `.value`, `.certified`, `.exact`, the `.witness`, and its `.sentence`.
-
-    Raises:
-        InputError: The target has no gradient: stored examples, integers, a function that JAX cannot trace, or one that
-            is constant around every sequence tried. Or it has a custom derivative that is not its own.
+    Raises `InputError` where the target has no gradient: stored examples, integers, a function that JAX cannot trace,
+    or one that is constant around every sequence tried. Or where it has a custom derivative that is not its own.
 
     Example:
         >>> import headcount as hc

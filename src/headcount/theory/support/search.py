@@ -48,7 +48,9 @@ def most_tokens(task: GeneratedTask, *, starts: int, rounds: int, seed: int, rel
     Chains change some of their tokens in every round and keep the change unless fewer tokens count, or their smallest
     gradient falls. The search ends early where `enough` tokens are found.
     """
-    draw, domain = named_generator(seed, "support search"), _domain_of_tokens(task)
+    draw = named_generator(seed, "support search")
+    # None where only sampled sequences are valid, such as points on a sphere.
+    domain = domain_of(task) if getattr(task, "distribution", None) is not None else None
     sequences = _starts(task, domain, starts, draw)
     with jax.enable_x64(True):
         sizes_of = _gradient_sizes(task)
@@ -109,11 +111,6 @@ def _best(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, relative: 
     answer = int(np.argmax(_ranks(sizes[which][:, None], relative)))
     counted = sizes[which, answer]
     return Found(float(ranks[which]), int(_count_tokens(counted, relative)), sequences[which], answer, counted)
-
-
-def _domain_of_tokens(task: GeneratedTask) -> Domain | None:
-    """The box that tokens may be moved in; None where only sampled sequences are valid, such as points on a sphere."""
-    return domain_of(task) if getattr(task, "distribution", None) is not None else None
 
 
 def _sampled(task: GeneratedTask, count: int, draw: np.random.Generator) -> Sequences:
