@@ -108,13 +108,13 @@ class _ComponentMinimum(NamedTuple):
 
 
 def _minimise(component, everywhere, i: int, dim: int) -> _ComponentMinimum:
-    def objective(x):
+    def value_and_slope(x):
         value, gradient = component(x, i)
         return float(value), np.asarray(gradient, np.float64)
 
     generator = named_generator(0, "assumption search", i)
     ends = [
-        minimize(objective, start, jac=True, bounds=[(0, 1)] * dim, method="L-BFGS-B", tol=1e-14)
+        minimize(value_and_slope, start, jac=True, bounds=[(0, 1)] * dim, method="L-BFGS-B", tol=1e-14)
         for start in generator.random((STARTS, dim))
     ]
     best = min(ends, key=lambda end: end.fun)

@@ -31,7 +31,7 @@ FAILED = 0.1
 Build = Callable[[Retrieval, RidgeSum], Construction]
 
 
-def _weights(count: int) -> tuple[float, ...]:
+def _unequal_weights(count: int) -> tuple[float, ...]:
     """1, 2, .., D over their mean: components that take each other's place are seen."""
     return tuple(2 * (i + 1) / (count + 1) for i in range(count))
 
@@ -48,7 +48,7 @@ def _broken(
     build: Build, change: Callable[[ClassTokenTransformer], ClassTokenTransformer], words: str, count: int, length: int
 ) -> Finding:
     """A changed construction, and one whose first and last component are swapped: neither keeps the promise."""
-    weights = _weights(count)
+    weights = _unequal_weights(count)
     task, outer = _basins(weights, length)
     swapped = build(*_basins((weights[-1], *weights[1:-1], weights[0]), length))
     results = {
@@ -87,8 +87,8 @@ def _all_kept(cases: Iterable[tuple[str, Build, tuple[float, ...], int]]) -> Fin
 def depth_roles() -> Finding:
     words, verdict = _all_kept(
         [
-            ("L = 2, h = 2, D = 6", _roles(2, 2), _weights(6), 8),
-            ("L = 3, h = 1, D = 5", _roles(1, 3), _weights(5)[::-1], 8),
+            ("L = 2, h = 2, D = 6", _roles(2, 2), _unequal_weights(6), 8),
+            ("L = 3, h = 1, D = 5", _roles(1, 3), _unequal_weights(5)[::-1], 8),
         ]
     )
     return f"weighted sums of basins, T = 8, found of promised: {words}", verdict
@@ -101,8 +101,8 @@ def silent_tokens(heads: int, layers: int) -> Finding:
 def two_layers() -> Finding:
     words, verdict = _all_kept(
         [
-            ("D = 3, T = 8", _two_layers, _weights(3), 8),
-            ("D = 6, T = 16", _two_layers, _weights(6)[::-1], 16),
+            ("D = 3, T = 8", _two_layers, _unequal_weights(3), 8),
+            ("D = 6, T = 16", _two_layers, _unequal_weights(6)[::-1], 16),
         ]
     )
     return f"weighted sums of basins, L = 2, h = 1, found of promised: {words}", verdict
@@ -143,13 +143,13 @@ def depth_against_conjecture() -> Finding:
     bound = depth_conjecture(Setting(heads=1, intrinsic_dim=3, length=8, layers=2))
     by_length, sizes, holds = [], set(), True
     for length in (8, 64, 512):
-        task, outer = _basins(_weights(3), length)
+        task, outer = _basins(_unequal_weights(3), length)
         built = _roles(1, 2)(task, outer)
         text, kept = keeps_promise(built, task, EPS)
         holds &= kept
         by_length.append(f"{text} at T = {length}")
         sizes.add(built.parameters)
-    task, outer = _basins(_weights(3), 8)
+    task, outer = _basins(_unequal_weights(3), 8)
     deep = [_roles(1, 2, eps)(task, outer) for eps in EPSES]
     wide = [construct(task, eps, outer=outer) for eps in EPSES]
     holds &= len(sizes) == 1 and all(

@@ -171,12 +171,12 @@ def lemma_8(order: tuple[int, int, int] = (0, 1, 2)) -> Finding:
     """A net composed of three in this order, against the three applied one after the other."""
     generator = named_generator(0, "ledger", "lemma 8")
 
-    def drawn(*sizes: int) -> ReluNet:
+    def random_net(*sizes: int) -> ReluNet:
         normal = generator.standard_normal
         pairs = itertools.pairwise(sizes)
         return ReluNet(tuple(AffineMap(normal((after, before)), normal(after)) for before, after in pairs))
 
-    first, middle, last = nets = drawn(1, 5, 1), drawn(1, 4, 3, 1), drawn(1, 6, 1)
+    first, middle, last = nets = random_net(1, 5, 1), random_net(1, 4, 3, 1), random_net(1, 6, 1)
     whole = compose(*(nets[place] for place in order))
     points = np.linspace(-2, 2, 101)
     gap = max(abs(float(whole(np.array([x]))[0] - last(middle(first(np.array([x]))))[0])) for x in points)

@@ -30,7 +30,7 @@ def _task() -> Retrieval:
     return quadratic_basins(length=6, intrinsic_dim=3, dim=2)
 
 
-def _drawn(*, seed: int = 0, norm: bool = True) -> ClassTokenTransformer:
+def _random_model(*, seed: int = 0, norm: bool = True) -> ClassTokenTransformer:
     """A random model; of one seed the weights are the same with a norm and without."""
     return ClassTokenSpec(heads=1, head_dim=3, hidden=8, final_norm=norm).init(seed, length=6, dim=2, outputs=1)
 
@@ -46,7 +46,7 @@ def _exact_pair(*, norm: bool) -> Certificate | None:
     """An exact collision of the class token, before a norm or without one: the first of four pairs, the largest gap
     first.
     """
-    task, domain, model = _task(), domain_of(_task()), _drawn(norm=norm)
+    task, domain, model = _task(), domain_of(_task()), _random_model(norm=norm)
     with jax.enable_x64(True):
         observables = ClassOutputs(model=in_double(model))
     pairs = close_pairs(observables, task, domain, free_starts(task, domain, STARTS, seed=0))
@@ -62,7 +62,7 @@ def broken_norm_collisions() -> Finding:
     kept, merged = _exact_pair(norm=False), _exact_pair(norm=True)
     assert kept is not None
     assert merged is not None
-    seeing, other = _certified(merged.pair, _drawn(norm=False)), _certified(kept.pair, _drawn(seed=1))
+    seeing, other = _certified(merged.pair, _random_model(norm=False)), _certified(kept.pair, _random_model(seed=1))
     return (
         f"a readout that also sees: exact {seeing.exact}, what it sees of the pair is {seeing.distance:.1e} apart; "
         f"other weights: exact {other.exact}, the pair is {other.distance:.1e} apart",
@@ -74,10 +74,10 @@ def norm_collisions() -> Finding:
     kept, merged = _exact_pair(norm=False), _exact_pair(norm=True)
     if kept is None or merged is None:
         return "no exact collision was proved", promise_verdict(False)
-    after = _certified(kept.pair, _drawn())
+    after = _certified(kept.pair, _random_model())
     near = kept.pair.copy()
     near[1, 0] += np.where(near[1, 0] > 0.5, -1e-6, 1e-6)
-    distances = [_certified(near, _drawn(norm=norm)).distance for norm in (False, True)]
+    distances = [_certified(near, _random_model(norm=norm)).distance for norm in (False, True)]
     return (
         f"one head, T = 6, D = 3, head_dim 3: floor {kept.floor():.2g} for any readout without the norm, "
         f"{after.floor():.2g} with it, on the same pair; a pair that only the norm merges has the floor "

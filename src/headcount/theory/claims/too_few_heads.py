@@ -87,7 +87,7 @@ def too_few_heads() -> Finding:
     )
 
 
-def _floor(model: ClassTokenTransformer) -> Finding:
+def _certified_floor(model: ClassTokenTransformer) -> Finding:
     """Whether every readout after these heads has a certified error on max + min above what D heads promise."""
     task, promised = max_plus_min(length=8), _constructed(8).promised
     # Sharp heads need many short steps.
@@ -106,7 +106,7 @@ def _floor(model: ClassTokenTransformer) -> Finding:
 
 def random_layer(heads: int) -> Finding:
     """The floor of random heads. They have the shapes of the construction's, so that one search serves both."""
-    return _floor(ClassTokenSpec(heads=heads, head_dim=1, hidden=2).init(1, length=8, dim=1, outputs=1))
+    return _certified_floor(ClassTokenSpec(heads=heads, head_dim=1, hidden=2).init(1, length=8, dim=1, outputs=1))
 
 
 def random_collisions() -> Finding:
@@ -115,12 +115,12 @@ def random_collisions() -> Finding:
 
 
 def whole_construction() -> Finding:
-    return _floor(_constructed(8).model)
+    return _certified_floor(_constructed(8).model)
 
 
 def collisions_of_a_construction() -> Finding:
     built = _constructed(8)
-    evidence, verdict = _floor(built.model.with_heads(1))
+    evidence, verdict = _certified_floor(built.model.with_heads(1))
     return f"max + min, T = 8, both heads within {built.promised:.2f}; the second head removed: {evidence}", verdict
 
 

@@ -1,17 +1,20 @@
 """`headcount bounds`: what the theorems say for one setting."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated
 
+import numpy as np
 import typer
+from jaxtyping import Float
 
-from ..._choices import MODEL_CLASSES
+from ..._choices import MODEL_CLASSES, require_choice
 from ..._limits import require_size
 from ...cli.app import say
 from ...errors import require
 from ...report.chart import Chart, Series
 from ...report.document import Document, Text, Words, text
+from ...tasks import alphabet_values
 from .. import (
     Bound,
     BoundedClass,
@@ -19,21 +22,16 @@ from .. import (
     Setting,
     all_bounds,
     all_rank_bounds,
+    alphabet_floor,
     many_points_floor,
+    phase_diagram,
     rank_floor,
     rank_one_floor,
 )
 from ..bounds import exponent
-from .class_bounds import (
-    MAX_LISTED,
-    SYMBOLS,
-    bounded_bounds,
-    drawn_values,
-    hard_bounds,
-    hard_chart,
-    phase_chart,
-    require_class_options,
-)
+from ..floors.alphabet import MAX_WORK, check_work, hard_bound, score_gap_bound, work
+from ..floors.bounded import class_bounds
+from ..floors.one_head import one_head_bounds
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 DIMS = (8, 16, 32, 64, 128)
@@ -42,6 +40,17 @@ MAX_DRAWN = 1000
 MARKS: dict[bool | None, Words] = {True: ("yes", "green"), False: ("no", "red"), None: "assumed"}
 """Whether a condition holds."""
 HEADS = tuple(2**power for power in range(17))
+SYMBOLS = 5
+"""Of the alphabet, where none is given."""
+MAX_LISTED = 1000
+"""Heads of --class hard, each with a bound of its own, and maxima."""
+HARD_LENGTHS = (4, 8, 16, 32, 64)
+PHASE_LENGTHS = tuple(2**power for power in range(3, 15))
+PHASE_ERRORS = (0.02, 0.01, 0.005)
+LOWEST = 0.1
+"""Decades of slope at the bottom of the phase diagram."""
+ONE_CLASS = {"alphabet": "hard", "task_seed": "hard", "rise": "bounded", "positions": "bounded"}
+"""Options of one class alone."""
 
 
 def bounds(
@@ -95,7 +104,7 @@ def bounds(
     require(terms is None or rank is not None, "--terms is an option of --rank; give --rank too.")
     for_class = {"alphabet": alphabet, "task_seed": task_seed, "slope": slope, "values": values, "rise": rise}
     for_class = {name: value for name, value in for_class.items() if value is not None}
-    require_class_options(model_class, [*for_class, *(["positions"] if positions else [])])
+    _require_class_options(model_class, [*for_class, *(["positions"] if positions else [])])
     if model_class is not None:
         require(rank is None, "give --class or --rank, not both.")
         require(intrinsic_dim is not None, "--class needs the task's --intrinsic-dim.")
@@ -106,11 +115,11 @@ def bounds(
             require_size("heads", heads, MAX_LISTED)
             require_size("intrinsic_dim", intrinsic_dim, MAX_LISTED)
             setting = BoundedClass(**sizes, **for_class)
-            drawn = drawn_values(setting, int(symbols), int(draw))
-            return _document(hard_bounds(setting, drawn, eps), lambda: hard_chart(setting, drawn))
+            drawn = _drawn_values(setting, int(symbols), int(draw))
+            return _bounds_document(_hard_bounds(setting, drawn, eps), lambda: _hard_chart(setting, drawn))
         setting = BoundedClass(**sizes, **for_class, positions=positions)
         steepness = float(intrinsic_dim) if outer_slope is None else outer_slope
-        return _document(bounded_bounds(setting, eps, steepness), lambda: phase_chart(setting, eps, steepness))
+        return _bounds_document(_bounded_bounds(setting, eps, steepness), lambda: _phase_chart(setting, eps, steepness))
     require(
         intrinsic_dim is not None or rank is not None,
         "give --intrinsic-dim for the bounds on how many heads, or --rank for those on their rank.",
@@ -120,7 +129,7 @@ def bounds(
         require(dim > 1, f"--rank needs the --dim of the points, of at least 2, got {dim}.")
         terms = RankSetting.terms if terms is None else terms
         rank_setting = RankSetting(heads=heads, rank=rank, dim=dim, length=length, layers=layers, eps=eps, terms=terms)
-        return _document(all_rank_bounds(rank_setting), lambda: _floor_chart(rank_setting))
+        return _bounds_document(all_rank_bounds(rank_setting), lambda: _floor_chart(rank_setting))
     assert intrinsic_dim is not None
     setting = Setting(
         heads=heads,
@@ -133,10 +142,10 @@ def bounds(
         outer_slope=outer_slope,
         gamma=gamma,
     )
-    return _document(all_bounds(setting), lambda: _exponent_chart(setting))
+    return _bounds_document(all_bounds(setting), lambda: _exponent_chart(setting))
 
 
-def _document(values: Sequence[Bound], figure: Callable[[], Chart]) -> Document:
+def _bounds_document(values: Sequence[Bound], figure: Callable[[], Chart]) -> Document:
     """Bounds one under the other: value, claim, conditions."""
     return Document(
         content=lambda: [dataclasses.asdict(bound) | {"applies": bound.applies} for bound in values],
@@ -196,12 +205,12 @@ def _floor_chart(setting: RankSetting) -> Chart:
     dims = sorted({*(dim for dim in DIMS if dim > rank and dim >= points), setting.dim})
     one = rank == 1 and points == 2
 
-    def floor(heads: int, dim: int) -> float:
+    def least_error(heads: int, dim: int) -> float:
         if points > 2:
             return many_points_floor(heads, rank, dim, points)
         return rank_one_floor(heads, dim) if one else rank_floor(heads, rank, dim)
 
-    rows = {d: [floor(h, d) for h in HEADS] for d in dims}
+    rows = {d: [least_error(h, d) for h in HEADS] for d in dims}
     kind = "hard heads of rank one" if one else f"heads of rank {rank}"
     return Chart(
         name="floor",
@@ -216,4 +225,88 @@ def _floor_chart(setting: RankSetting) -> Chart:
             for place, (d, row) in enumerate(rows.items())
         ),
         caption="A lower bound for any directions, values and outputs; ours, after Theorem 2, arXiv 2407.16153",
+    )
+
+
+def _require_class_options(model_class: str | None, given: Iterable[str]) -> None:
+    """Raise `InputError` unless the class is known and has these options."""
+    if model_class is not None:
+        require_choice("class", model_class, MODEL_CLASSES)
+    for name in given:
+        flag, only = f"--{name.replace('_', '-')}", ONE_CLASS.get(name, model_class)
+        known = " or ".join(MODEL_CLASSES)
+        require(model_class is not None, f"{flag} is an option of --class {known}; give --class too.")
+        require(only == model_class, f"{flag} is an option of --class {only}, got --class {model_class}.")
+
+
+def _drawn_values(setting: BoundedClass, symbols: int, task_seed: int) -> Float[np.ndarray, "D symbols"]:
+    """The values of the symbols, of an alphabet that can be enumerated."""
+    check_work(symbols, min(setting.heads, max(1, setting.intrinsic_dim - 1)))
+    return alphabet_values(setting.intrinsic_dim, symbols, task_seed)
+
+
+def _hard_bounds(setting: BoundedClass, values: Float[np.ndarray, "D symbols"], eps: float) -> tuple[Bound, ...]:
+    """The floors of 1, 2, .. hard heads, and the gap from which on soft heads are as hard."""
+    floors = [alphabet_floor(values, count, setting.length) for count in range(1, setting.heads + 1)]
+    return (
+        *(hard_bound(floor, setting.intrinsic_dim, setting.length) for floor in floors),
+        score_gap_bound(setting.length, setting.heads * setting.head_dim, setting.values, setting.slope, eps),
+    )
+
+
+def _bounded_bounds(setting: BoundedClass, eps: float, outer_slope: float) -> tuple[Bound, ...]:
+    """What every model with bounded values and slope misses, and what one head can do."""
+    sizes = {"intrinsic_dim": setting.intrinsic_dim, "head_dim": setting.head_dim, "values": setting.values}
+    one_head = one_head_bounds(setting.length, eps, setting.slope, outer_slope=outer_slope, **sizes)
+    return *class_bounds(setting, eps), *one_head
+
+
+def _hard_chart(setting: BoundedClass, values: Float[np.ndarray, "D symbols"]) -> Chart:
+    """The least error of hard heads against their number, one line per length."""
+    heads = tuple(range(1, setting.heads + 1))
+    # Of large alphabets one length is all that a minute allows.
+    others = HARD_LENGTHS if work(values.shape[1], min(setting.heads, setting.intrinsic_dim)) < MAX_WORK / 20 else ()
+    lengths = sorted({*others, setting.length})
+    rows = {length: tuple(alphabet_floor(values, count, length).nmse for count in heads) for length in lengths}
+    return Chart(
+        name="hard-floor",
+        title=f"Any hard heads on {values.shape[1]} symbols, a sum of {setting.intrinsic_dim} maxima",
+        x_label="attention heads",
+        y_label="least error (NMSE)",
+        x_ticks=heads,
+        log_y=False,
+        series=tuple(
+            Series(f"{length} tokens", heads, row, place=place) for place, (length, row) in enumerate(rows.items())
+        ),
+        caption="The least over all orders of the symbols, with the best readout",
+    )
+
+
+def _phase_chart(setting: BoundedClass, eps: float, outer_slope: float) -> Chart:
+    """Decades of slope against length; between the two lines of one colour nothing is proved."""
+    errors = tuple(sorted({*PHASE_ERRORS, eps}, reverse=True))
+    lengths = tuple(sorted({*PHASE_LENGTHS, setting.length}))
+    phases = phase_diagram(setting, lengths, errors, outer_slope=outer_slope)
+    series = []
+    for place, error in enumerate(errors):
+        row = [phase for phase in phases if phase.eps == error]
+        fails = tuple(phase.fails_below if phase.fails_below > LOWEST else float("nan") for phase in row)
+        enough = tuple(phase.enough_from for phase in row)
+        band = (tuple(max(phase.fails_below, LOWEST) for phase in row), enough) if error == eps else (None, None)
+        name = f"eps = {error:g}"
+        series.append(Series(f"{name}: one head is enough", lengths, enough, place, low=band[0], high=band[1]))
+        series.append(Series(f"{name}: all fail below", lengths, fails, place, thin=True))
+    heads = "1 head" if setting.heads == 1 else f"{setting.heads} heads"
+    return Chart(
+        name="phase",
+        title=f"Where heads matter: {heads} of {setting.head_dim} numbers at most {setting.values:g} for D = "
+        f"{setting.intrinsic_dim}",
+        x_label="sequence length T (tokens)",
+        y_label="decades of readout slope (log10 K)",
+        x_ticks=lengths,
+        log_x=True,
+        series=tuple(series),
+        caption="marked: one head with this slope answers within eps, the better of two constructions (one counts, for "
+        "T below about 1 / eps; one averages exponentials); thin: below it every model errs by more than eps on some "
+        f"sequence; between them (shaded: eps = {eps:g}) nothing is proved",
     )

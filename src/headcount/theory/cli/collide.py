@@ -82,7 +82,7 @@ def collide(
         drawn = _draw_all(found, store, task_of, target)
     return Document(
         content=lambda: content,
-        blocks=(_grid(found), *_explained(found)),
+        blocks=(_floors_grid(found), *_explained(found)),
         messages=(f"certificates and {drawn} figures are in {target}",),
     )
 
@@ -140,7 +140,7 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
 
     def least(h: int, line: tuple[int, bool]) -> float:
         own = [
-            each.floor(where)
+            each.share_of_spread(where)
             for each in found
             if each.record.cell.model["heads"] == h and (each.record.cell.length, each.normed) == line
         ]
@@ -196,7 +196,7 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: G
     )
 
 
-def _grid(found: list[Floors]) -> Grid:
+def _floors_grid(found: list[Floors]) -> Grid:
     """Model by model: its measured error, and the floor that is certified for each question."""
     normed = any(floors.normed for floors in found)
     columns = ["model", "T", "heads", *(["norm"] if normed else []), "seed", "NMSE"]
@@ -205,7 +205,7 @@ def _grid(found: list[Floors]) -> Grid:
         cell = floors.record.cell
         of_norm = ["yes" if floors.normed else "no"] if normed else []
         shape = [str(cell.length), str(cell.model["heads"]), *of_norm, str(cell.seed)]
-        floor = [f"{floors.floor(where):.2g} {_kind(floors.certificates[where])}" for where in WHERE]
+        floor = [f"{floors.share_of_spread(where):.2g} {_kind(floors.certificates[where])}" for where in WHERE]
         rows.append((cell.key[:6], *shape, f"{floors.record.metrics['nmse']:.1e}", *floor))
     columns += [f"floor, {question}" for question in WHERE]
     return Grid(columns=tuple(columns), rows=tuple(rows), align="r" * len(columns))

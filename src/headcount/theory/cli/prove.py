@@ -122,11 +122,11 @@ def ledger_page(entries: Sequence[Entry], not_run: Sequence[NotRun], command: st
         cells = (entry["source"], entry["claim"], program, entry["evidence"], control, verdict)
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     lines += ["", "## Repairs", "", "Where a published step did not run as written, and what stands in its place:", ""]
-    lines += [f"* *{entry['source']}.* {_sentence(entry['repair'])}" for entry in entries if entry["repair"]]
+    lines += [f"* *{entry['source']}.* {_as_sentence(entry['repair'])}" for entry in entries if entry["repair"]]
     lines += ["", "## Not run", "", "Statements of the papers that no line above reaches, and why:", ""]
-    lines += [f"* *{each.source}*: {each.statement}. {_sentence(each.why)}" for each in not_run]
+    lines += [f"* *{each.source}*: {each.statement}. {_as_sentence(each.why)}" for each in not_run]
     return "\n".join(lines) + "\n"
 
 
-def _sentence(text: str) -> str:
+def _as_sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."

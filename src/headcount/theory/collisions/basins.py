@@ -80,7 +80,7 @@ def _climb(
     low, high = CUBE.inner
     climb = functools.partial(sign_ascent, steps=CLIMB_STEPS, low=low, high=high, step_size=0.2, decay=0.95)
 
-    def at(place: Array) -> tuple[Array, Array]:
+    def highest_at(place: Array) -> tuple[Array, Array]:
         def ascend(head: Array, token: Array) -> tuple[Array, Array]:
             return climb(lambda x: heads.scores(x, place)[head], token)
 
@@ -91,7 +91,7 @@ def _climb(
         best = jnp.argmax(tops, axis=1)
         return tokens[each, best], tops[each, best]
 
-    return jax.lax.map(at, places)
+    return jax.lax.map(highest_at, places)
 
 
 def uncovered_basin(
@@ -156,12 +156,12 @@ def _profiles(
 ) -> tuple[Array, Array, Array]:
     """f_i, its slope and that of F0 at every step from x^(i) along every direction."""
 
-    def at(i: Array, way: Array, step: Array) -> tuple[Array, Array, Array]:
+    def along_segment(i: Array, way: Array, step: Array) -> tuple[Array, Array, Array]:
         value, slope = jax.jvp(lambda u: task.features(starts[i] + u * way)[i], (step,), (jnp.ones_like(step),))
         gradient = jnp.atleast_2d(jax.jacobian(task.outer)(minima.at[i].set(value)))
         return value, slope, gradient[outputs[i], i]
 
-    over_ways = jax.vmap(jax.vmap(at, in_axes=(None, None, 0)), in_axes=(None, 0, 0))
+    over_ways = jax.vmap(jax.vmap(along_segment, in_axes=(None, None, 0)), in_axes=(None, 0, 0))
     return jax.vmap(over_ways)(jnp.arange(len(starts)), ways, steps)
 
 

@@ -132,18 +132,18 @@ class HeadOutputs(AbstractHeadObservables):
     """The output of every head, before W_O."""
 
     def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
-        return jnp.sum(self._weights(tokens) * jax.vmap(self.values)(tokens, np.arange(len(tokens))), axis=0)
+        return jnp.sum(self._attention_weights(tokens) * jax.vmap(self.values)(tokens, np.arange(len(tokens))), axis=0)
 
     def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
         """a_i(t) (dv_i(t) + (v_i(t) - output_i) ds_i(t)) for every token t."""
-        places, weights = np.arange(len(tokens)), self._weights(tokens)
+        places, weights = np.arange(len(tokens)), self._attention_weights(tokens)
         values = jax.vmap(self.values)(tokens, places)
         outputs = jnp.sum(weights * values, axis=0)
         score_slopes = jax.vmap(jax.jacfwd(self.heads.scores))(tokens, places)[:, self.owners]
         value_slopes = jax.vmap(jax.jacfwd(self.values))(tokens, places)
         return jnp.moveaxis(weights[..., None] * (value_slopes + (values - outputs)[..., None] * score_slopes), 0, 1)
 
-    def _weights(self, tokens: Tokens) -> Float[Array, "length coordinates"]:
+    def _attention_weights(self, tokens: Tokens) -> Float[Array, "length coordinates"]:
         """The attention weight of every coordinate's head."""
         scores = jax.vmap(self.heads.scores)(tokens, np.arange(len(tokens)))
         return jax.nn.softmax(scores, axis=0)[:, self.owners]

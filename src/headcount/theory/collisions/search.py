@@ -111,7 +111,7 @@ def find_collisions(
         collisions: list[list[Collision]] = [[] for _ in models]
         for observables in _observables(groups, task.length, anchored=anchors is not None):
             search = _CollisionSearch(observables, in_double(task), domain, steps, anchors is not None)
-            for i, group in enumerate(search.run(np.stack(pairs), seed)):
+            for i, group in enumerate(search.best_pairs(np.stack(pairs), seed)):
                 collisions[i * len(models) // len(groups)] += group
     if not any(collisions):
         raise InputError(f"{task.name}: every search met NaN or infinite numbers; are the model's weights finite?")
@@ -162,7 +162,7 @@ class _CollisionSearch:
     steps: int
     anchored: bool
 
-    def run(self, pairs: np.ndarray, seed: int) -> list[list[Collision]]:
+    def best_pairs(self, pairs: np.ndarray, seed: int) -> list[list[Collision]]:
         """For each group the best pairs of the last round."""
         generator = named_generator(seed, "shaken pairs")
         size = PERTURBATION * (self.domain.high - self.domain.low)
@@ -247,7 +247,7 @@ def _ascend(
     middle, half = (low + high) / 2, (high - low) / 2
     reach = jnp.minimum(observables.reach(pair), half / 2)
 
-    def step(i: Array, carried: tuple[Array, Array]) -> tuple[Array, Array]:
+    def move(i: Array, carried: tuple[Array, Array]) -> tuple[Array, Array]:
         angles, size = carried
         slope = (half * jnp.cos(angles)).ravel()
         difference, jacobian, gradient = _linearise(observables, task, middle + half * jnp.sin(angles), anchored)
@@ -271,7 +271,7 @@ def _ascend(
         return angles + (forward - back * jnp.minimum(1.0, 1 / away)).reshape(angles.shape), size
 
     angles = jnp.arcsin(jnp.clip((pair - middle) / half, -1.0, 1.0))
-    angles, _ = jax.lax.fori_loop(0, steps, step, (angles, jnp.asarray(0.1)))
+    angles, _ = jax.lax.fori_loop(0, steps, move, (angles, jnp.asarray(0.1)))
     ended = middle + half * jnp.sin(angles)
     pair = observables.tied(ended.at[0].set(pair[0]) if anchored else ended)
     distance = jnp.linalg.norm(observables.difference(pair, observables.scale(pair)))

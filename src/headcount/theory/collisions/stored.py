@@ -88,7 +88,7 @@ class Floors:
         """Whether the model has a norm before its readout."""
         return bool(self.record.cell.model.get("final_norm", False))
 
-    def floor(self, where: str) -> float:
+    def share_of_spread(self, where: str) -> float:
         """The certified error floor in units of the target's standard deviation; 0 where there is no certificate."""
         certificate = self.certificates[where]
         return 0.0 if certificate is None else certificate.floor(self.slope) / self.spread
@@ -149,9 +149,9 @@ def collide(
         task = task_of(cell.task).at(cell.length)
         pairs = options.starts * max(4, options.anchors)
         require_fits(f"a search from {pairs:,} pairs", 8 * 2 * pairs * cell.length * task.dim * len(group))
-        models = [_load(record.cell, store) for record in group]
+        models = [_stored_model(record.cell, store) for record in group]
         domain = domain_of(task, options.radius)
-        tokens, spread = _drawn(task, cell, domain, options)
+        tokens, spread = _drawn_sequences(task, cell, domain, options)
         search = functools.partial(find_collisions, models, task, domain, steps=options.steps, seed=options.seed)
         found = {
             "anywhere": search(starts=4 * options.starts),
@@ -191,13 +191,15 @@ def best_certificate(
     return exact if exact is not None and best is not None and 2 * exact.floor() >= best.floor(slope) else best
 
 
-def _load(cell: Cell, store: Store) -> ClassTokenTransformer:
+def _stored_model(cell: Cell, store: Store) -> ClassTokenTransformer:
     model = from_arrays(spec_from_dict(cell.model), store.weights(cell.key))
     assert isinstance(model, ClassTokenTransformer)
     return model
 
 
-def _drawn(task: GeneratedTask, cell: Cell, domain: Domain, options: SearchOptions) -> tuple[np.ndarray, float]:
+def _drawn_sequences(
+    task: GeneratedTask, cell: Cell, domain: Domain, options: SearchOptions
+) -> tuple[np.ndarray, float]:
     """Validation sequences of the data the model was judged on, and the spread of the target there."""
     examples = max(SPREAD_EXAMPLES, options.anchors)
     validation = task.examples(cell.train.train_examples or PROBE_EXAMPLES, examples, cell.train.data_seed).validation

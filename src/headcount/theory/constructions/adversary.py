@@ -33,7 +33,7 @@ def sign_ascent(
     where softmax is sharp (large beta) slopes span many decades.
     """
 
-    def step(i: Array, carried: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def move(i: Array, carried: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, best, where = carried
         value, slope = jax.value_and_grad(objective)(x)
         better = value > best
@@ -41,7 +41,7 @@ def sign_ascent(
         moved = jnp.clip(x + step_size * decay**i * way, low, high)
         return moved, jnp.where(better, value, best), jnp.where(better, x, where)
 
-    _, best, where = jax.lax.fori_loop(0, steps, step, (start, jnp.asarray(-jnp.inf), start))
+    _, best, where = jax.lax.fori_loop(0, steps, move, (start, jnp.asarray(-jnp.inf), start))
     return best, where
 
 

@@ -76,7 +76,7 @@ def fit_ridges(function: Values, dim: int, delta: float) -> tuple[ReluNet | None
     points, held_out = sample_points(dim, "fit"), sample_points(dim, "held out")
     values, wanted = function(points), function(held_out)
     best = math.inf
-    for count, pieces in _sizes(dim):
+    for count, pieces in _net_sizes(dim):
         directions = _directions(dim, count)
         # Most of the time goes into fits that fail: fit small nets to few points, and reject bad ones on few.
         some = slice(POINTS_PER_KNOT * count * (pieces + 1))
@@ -97,7 +97,7 @@ def fit_ridges(function: Values, dim: int, delta: float) -> tuple[ReluNet | None
     return None, best
 
 
-def _sizes(dim: int) -> Iterator[tuple[int, int]]:
+def _net_sizes(dim: int) -> Iterator[tuple[int, int]]:
     """(directions, pieces) to try, narrowest net first: smooth functions need pieces, others directions too."""
     yield dim, 1
     counts = sorted({dim, *(min(times * dim**2, MAX_DIRECTIONS) for times in (1, 2, 4, 8))})

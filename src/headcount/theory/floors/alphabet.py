@@ -102,7 +102,7 @@ def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: i
     best, chosen, tuples = -1.0, (), 0
     for batch in _batches(len(orders), heads - 1, symbols):
         gains = _gains(_labels(firsts, batch, symbols), weights, centred, symbols)
-        explained = _best(gains)
+        explained = _best_explained(gains)
         tuples += len(batch)
         place = int(np.argmax(explained[-1]))
         if explained[-1, place] > best:
@@ -263,7 +263,7 @@ def _gains(
     return gains
 
 
-def _best(gains: Float[np.ndarray, "symbols sets tuples"]) -> Float[np.ndarray, "sets tuples"]:
+def _best_explained(gains: Float[np.ndarray, "symbols sets tuples"]) -> Float[np.ndarray, "sets tuples"]:
     """best(C) for every set C of symbols not ranked yet; the last entry is that of a whole order."""
     symbols, sets, tuples = gains.shape
     best = np.zeros((sets, tuples))

@@ -125,7 +125,9 @@ def class_floor(setting: BoundedClass) -> Bound:
     claim = f"every model of {heads} of {setting.head_dim} numbers errs by at least this on some sequence"
     if speaks:
         claim += f": two of 10^{decades:.3g} choices are {distance:.2g} apart, their targets {gap:.3g}"
-    return _bound(setting, "least error", floor if speaks else None, claim, "" if speaks else _why_silent(setting))
+    return _class_bound(
+        setting, "least error", floor if speaks else None, claim, "" if speaks else _why_silent(setting)
+    )
 
 
 def slope_needed(setting: BoundedClass, eps: float) -> float:
@@ -168,14 +170,14 @@ def class_bounds(setting: BoundedClass, eps: float) -> tuple[Bound, Bound, Bound
     errs = f"every model errs by more than eps = {eps:g} on some sequence"
     return (
         class_floor(setting),
-        _bound(
+        _class_bound(
             setting,
             "decades of slope needed",
             decades if math.isfinite(decades) else None,
             f"with a readout slope below 10^this {errs}",
             f"says nothing: eps must be below {setting.rise / 2:g}, half of the rise",
         ),
-        _bound(
+        _class_bound(
             setting,
             "least length",
             None if length is None else float(length),
@@ -185,7 +187,7 @@ def class_bounds(setting: BoundedClass, eps: float) -> tuple[Bound, Bound, Bound
     )
 
 
-def _bound(setting: BoundedClass, name: str, value: float | None, claim: str, why: str) -> Bound:
+def _class_bound(setting: BoundedClass, name: str, value: float | None, claim: str, why: str) -> Bound:
     """One bound of the class; `why` says why it is silent, where it is and there are fewer heads than D."""
     if setting.heads >= setting.intrinsic_dim:
         why = "says nothing: it is about fewer heads than D, at any length and slope"

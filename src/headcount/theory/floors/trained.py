@@ -68,7 +68,7 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
         scores = np.asarray(jax.vmap(lambda token: folded.scores(token, 0))(jnp.eye(task.dim)))
         symbols = np.array(list(itertools.combinations_with_replacement(range(task.dim), task.length)))
         answers = np.asarray(jax.jit(jax.vmap(in_double(model)))(jnp.eye(task.dim)[symbols]))[:, 0]
-    weights = _weights(symbols, task.dim)
+    weights = _multiset_weights(symbols, task.dim)
     targets = values[:, symbols].max(axis=2).sum(axis=0)
     variance = weights @ (targets - weights @ targets) ** 2
     orders = tuple(tuple(np.argsort(-column, kind="stable").tolist()) for column in scores.T)
@@ -81,7 +81,7 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
     )
 
 
-def _weights(symbols: np.ndarray, count: int) -> np.ndarray:
+def _multiset_weights(symbols: np.ndarray, count: int) -> np.ndarray:
     """The probability of every multiset among uniform draws."""
     length = symbols.shape[1]
     counts = np.stack([np.sum(symbols == symbol, axis=1) for symbol in range(count)], axis=1)

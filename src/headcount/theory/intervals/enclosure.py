@@ -66,18 +66,18 @@ def run_program(
     values = [*map(lifted, constants), *arguments]
     known: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
 
-    def read(variable: Any) -> Value:
+    def value_of(variable: Any) -> Value:
         return lifted(variable.val) if isinstance(variable, Literal) else known[variable]
 
     for equation in needed(jaxpr):
-        inputs = [read(variable) for variable in equation.invars]
+        inputs = [value_of(variable) for variable in equation.invars]
         if equation.primitive.name in INNER:
             inner = next(value for value in equation.params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
             outputs = run_program(inner, inputs, lifted, step)
         else:
             outputs = step(equation, inputs)
         known.update(zip(equation.outvars, outputs, strict=True))
-    return [read(variable) for variable in jaxpr.outvars]
+    return [value_of(variable) for variable in jaxpr.outvars]
 
 
 def _enclosed_step(equation: Any, inputs: list[Box]) -> list[Box]:

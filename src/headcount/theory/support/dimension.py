@@ -128,10 +128,10 @@ class Support:
         if self.every_token or self.grows or self.answered_at != "sequence":
             return ""
         if self.components is not None:
-            heads = f"{_heads(self.components)} enough (Theorem 2)"
+            heads = f"{_heads_enough(self.components)} enough (Theorem 2)"
         elif self.long_enough:
             meets = "it has a representation that meets 2.1, 2.2, 2.4 and T >= 4 D"
-            heads = f"if no more tokens matter and {meets}, {_heads(self.value)} enough"
+            heads = f"if no more tokens matter and {meets}, {_heads_enough(self.value)} enough"
         else:
             heads = f"D may be larger: T = {self.length} is below 4 x {self.value}"
         searched = "" if self.certified else f"{self.value} was found by a search, not proved"
@@ -263,13 +263,13 @@ def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, fl
     with jax.enable_x64(True):
         answers = answers_of(task)
 
-        def answer(tokens: jax.Array) -> jax.Array:
+        def chosen_answer(tokens: jax.Array) -> jax.Array:
             return answers(tokens)[best.answer]
 
         for radius in RADII:
             box = ball(best.sequence, radius)
             try:
-                slopes = enclose(jax.grad(decided_on(answer, box)), box)
+                slopes = enclose(jax.grad(decided_on(chosen_answer, box)), box)
             except EnclosureError as error:
                 reason = str(error).rstrip(".")
                 continue
@@ -297,5 +297,5 @@ def _require_own_derivative(
     )
 
 
-def _heads(count: int) -> str:
+def _heads_enough(count: int) -> str:
     return "1 head is" if count == 1 else f"{count} heads are"

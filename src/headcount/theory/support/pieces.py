@@ -40,7 +40,7 @@ def decided_on(function: Callable[[Array], Array], box: Box) -> Callable[[Array]
 
     def piece(x: Array) -> Array:
         with np.errstate(invalid="ignore", over="ignore"):
-            (result,) = run_program(closed, [_Traced(box, x)], _traced, _step)
+            (result,) = run_program(closed, [_Traced(box, x)], _traced, _decided_step)
         return result.value
 
     return piece
@@ -51,7 +51,7 @@ def _traced(value: Any) -> _Traced:
     return _Traced(interval, interval.low)
 
 
-def _step(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
+def _decided_step(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     name, params = equation.primitive.name, equation.params
     if name == "stop_gradient":
         return inputs  # the identity: what is enclosed is the derivative of the function, not what JAX makes of it
@@ -118,15 +118,15 @@ def _reduced(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     (x,), name = inputs, equation.primitive.name
     axes = tuple(int(axis) % len(x.interval.shape) for axis in equation.params["axes"])
     kept = [axis for axis in range(len(x.interval.shape)) if axis not in axes]
-    turned = x.interval.map(lambda a: _rows(a, kept, axes))
+    turned = x.interval.map(lambda a: _flattened_rows(a, kept, axes))
     index = _lowest(negative(turned) if "max" in name else turned, name)
     if name.startswith("arg"):
         return [_traced(index.astype(equation.params["index_dtype"]))]
-    ids = _rows(np.arange(x.interval.low.size).reshape(x.interval.shape), kept, axes)
+    ids = _flattened_rows(np.arange(x.interval.low.size).reshape(x.interval.shape), kept, axes)
     return [_picked(x, np.asarray(np.take_along_axis(ids, index[..., None], -1)[..., 0]))]
 
 
-def _rows(a: np.ndarray, kept: list[int], axes: tuple[int, ...]) -> np.ndarray:
+def _flattened_rows(a: np.ndarray, kept: list[int], axes: tuple[int, ...]) -> np.ndarray:
     return a.transpose(*kept, *axes).reshape(*(a.shape[axis] for axis in kept), -1)
 
 

@@ -58,14 +58,14 @@ def most_tokens(task: GeneratedTask, *, starts: int, rounds: int, seed: int, rel
         drawn = sizes[: len(sequences) if domain is None else starts // 4]
         typical = float(np.median(np.max(_count_tokens(drawn, relative), axis=1)))
         ranks = _ranks(sizes, relative)
-        best = _best(sequences, sizes, ranks, relative)
+        best = _best_sequence(sequences, sizes, ranks, relative)
         for _ in range(rounds):
             if domain is None or best.count >= enough:
                 break
             moved = _moved(sequences, domain, draw)
             sizes = np.asarray(sizes_of(jnp.asarray(moved)))
             new_ranks = _ranks(sizes, relative)
-            best = max(best, _best(moved, sizes, new_ranks, relative), key=lambda found: found.rank)
+            best = max(best, _best_sequence(moved, sizes, new_ranks, relative), key=lambda found: found.rank)
             better = new_ranks >= ranks
             sequences, ranks = np.where(better[:, None, None], moved, sequences), np.where(better, new_ranks, ranks)
     return best._replace(typical=typical)
@@ -105,7 +105,7 @@ def _ranks(sizes: Float[np.ndarray, "sequences answers length"], relative: float
     return np.max(_count_tokens(sizes, relative) + smallest / 2, axis=1)
 
 
-def _best(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, relative: float) -> Found:
+def _best_sequence(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, relative: float) -> Found:
     """The best of these sequences."""
     which = int(np.argmax(ranks))
     answer = int(np.argmax(_ranks(sizes[which][:, None], relative)))
@@ -217,7 +217,7 @@ def answers_of(task: GeneratedTask) -> Answers:
     """
     target_of = traced_in_double(task.target, task.length, task.dim)
 
-    def answers(tokens: Tokens) -> Float[Array, " answers"]:
+    def combined(tokens: Tokens) -> Float[Array, " answers"]:
         target = target_of(tokens)
         rows = target if target.ndim == 2 else target[None]
         if rows.shape[1] == 1:
@@ -225,7 +225,7 @@ def answers_of(task: GeneratedTask) -> Answers:
         weights = named_generator(0, "combination of targets").uniform(0.5, 1.5, rows.shape[1])
         return jnp.sum(rows * weights, axis=1)
 
-    return answers
+    return combined
 
 
 def _gradient_sizes(task: GeneratedTask) -> GradientSizes:
@@ -250,11 +250,11 @@ def _gradient_sizes(task: GeneratedTask) -> GradientSizes:
         ) from error
 
     @jax.jit
-    def sizes(sequences: Float[Array, "sequences length dim"]) -> Float[Array, "sequences answers length"]:
+    def gradient_sizes(sequences: Float[Array, "sequences length dim"]) -> Float[Array, "sequences answers length"]:
         blocks = jnp.max(jnp.abs(jax.vmap(slopes)(sequences)), axis=-1)
         return jnp.where(jnp.isfinite(blocks), blocks, 0.0)
 
-    return sizes
+    return gradient_sizes
 
 
 def _without_stops(jaxpr: Jaxpr) -> Jaxpr:

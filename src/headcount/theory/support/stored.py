@@ -74,7 +74,7 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     shown = jnp.asarray(tokens[:EXAMPLES], jnp.float32)
     spread = jnp.nanstd(shown, axis=(0, 1))  # gradients per standard deviation of each number of a token
 
-    def answers(one: Float[Array, "length dim"]) -> Array:
+    def compared(one: Float[Array, "length dim"]) -> Array:
         given = jnp.atleast_1d(model(one))
         given = given[0] if given.ndim == 2 else given  # of answers at every token, the first
         given = given - jnp.mean(given) if labels else given
@@ -83,7 +83,7 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     @jax.jit
     def squares(sequences: Float[Array, "examples length dim"]) -> Float[Array, "examples length"]:
         def of_one(one: Float[Array, "length dim"]) -> Float[Array, " length"]:
-            return jnp.sum((jax.jacrev(answers)(one) * spread) ** 2, axis=(0, 2))
+            return jnp.sum((jax.jacrev(compared)(one) * spread) ** 2, axis=(0, 2))
 
         return jax.lax.map(of_one, sequences, batch_size=BLOCK)
 
