@@ -67,10 +67,6 @@ class Setting:
     def slope(self) -> float:
         return float(self.intrinsic_dim) if self.outer_slope is None else self.outer_slope
 
-    @property
-    def enough(self) -> Condition:
-        return Condition("h >= D", self.heads >= self.intrinsic_dim)
-
 
 ASSUMPTION_2 = Condition(
     "Assumption 2 on the task (linear components, as in Tables 2 to 5 and max + min, fail its clause 2.3)", None
@@ -161,6 +157,7 @@ def all_bounds(setting: Setting) -> tuple[Bound, ...]:
     """Every bound of the first paper at one setting, in its order."""
     dims, length, eps = setting.intrinsic_dim, setting.length, setting.eps
     q, beta, needed = 1 / eps**2, sharpness_needed(setting), length * setting.dim
+    enough = Condition("h >= D", setting.heads >= dims)
     return (
         Bound(
             name="selector error",
@@ -174,14 +171,14 @@ def all_bounds(setting: Setting) -> tuple[Bound, ...]:
             value=component_accuracy(setting),
             claim="component nets within this of f_i use at most a quarter of eps",
             source=f"Theorem 2(1), {PAPER}",
-            conditions=(setting.enough,),
+            conditions=(enough,),
         ),
         Bound(
             name="sharpness beta",
             value=beta,
             claim="with scores scaled by this D heads read D minima accurately enough",
             source=f"Theorem 2(1), {PAPER}",
-            conditions=(setting.enough,),
+            conditions=(enough,),
         ),
         Bound(
             name="head error",
@@ -196,7 +193,7 @@ def all_bounds(setting: Setting) -> tuple[Bound, ...]:
             claim="h = D heads with head_dim n = 2 need M of the order of eps^-this",
             source=f"Theorem 2(1), {PAPER}",
             conditions=(
-                setting.enough,
+                enough,
                 Condition("head_dim n >= 2", setting.head_dim >= 2),
                 Condition("components and F0 within delta by two-layer nets of width C / delta^gamma", None),
             ),

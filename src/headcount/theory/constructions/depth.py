@@ -35,7 +35,7 @@ from ...tasks.presets import Ridges
 from ..doors import require_counts
 from .enough_heads import nets_of
 from .parts import GivenParts
-from .registers import Construction, Nets, RegisterHead, Registers, gates_needed, register_model
+from .registers import Construction, Nets, RegisterHead, Registers, register_model
 from .relu_nets import AffineMap, ReluNet
 
 HEADS = 2
@@ -111,7 +111,7 @@ def _in_roles(task: Retrieval, nets: Nets, heads: int, layers: int) -> Construct
     count = len(task.position_sets)
     of_tokens = max(count - heads * layers, 0)
     sizes = {"value": count, "result": count, "carried": of_tokens, "at_class": 1, "at_tokens": 1}
-    registers = Registers.allocate(heads=heads, **sizes, gate=gates_needed(task))
+    registers = Registers.allocate(heads=heads, **sizes, gate=count if task.uses_positions else 0)
     return register_model(
         task,
         nets,
@@ -163,7 +163,7 @@ def construct_two_layers(task: Retrieval, eps: float, **given: Unpack[GivenParts
     )
     nets = nets_of(task, eps, **given)
     sizes = {"value": count, "read": count, "result": count, "label": count}
-    registers = Registers.allocate(heads=1, **sizes, gate=gates_needed(task))
+    registers = Registers.allocate(heads=1, **sizes, gate=count if task.uses_positions else 0)
     labels = np.eye(count)[np.arange(task.length) % count]
     shares = task.length / labels.sum(axis=0)
     results = [registers.unit("result", i) for i in range(count)]

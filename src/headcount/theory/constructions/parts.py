@@ -64,33 +64,33 @@ class Ridge:
                 values = np.array([float(self.function(float(point))) for point in points])
             if high == low or not np.isfinite(values).all():
                 return  # `interpolation_net` refuses these
-            self._check_at(points, values)
+            for name, stated, (differences, off) in zip(
+                ("slope", "curvature"), (self.slope, self.curvature), _divided_differences(points, values), strict=True
+            ):
+                above = np.abs(differences) - off
+                seen = float(np.abs(differences)[np.argmax(above)])
+                require(
+                    bool(np.max(above) <= stated * (1 + SLACK)),
+                    f"the ridge along {self.direction} has a {name} of at least {seen:.4g} on [{points[0]:.4g}, "
+                    f"{points[-1]:.4g}], it states at most {stated:.4g}.",
+                    what=name,
+                    given=stated,
+                    needed=f"at least {seen:.4g}",
+                )
 
-    def _check_at(self, points: Float[np.ndarray, " points"], values: Float[np.ndarray, " points"]) -> None:
-        """`check` at these increasing points, with the values that g has there."""
-        low, high = points[0], points[-1]
-        single = np.array_equal(values, values.astype(np.float32))
-        stride = COARSE if single else 1
-        points, values = points[::stride], values[::stride]
-        rounding = 4 * float(np.finfo(np.float32 if single else float).eps) * max(1.0, float(np.abs(values).max()))
-        steps = np.maximum(np.diff(points), np.finfo(float).tiny)
-        slopes, unsure = np.diff(values) / steps, rounding / steps
-        between = (steps[1:] + steps[:-1]) / 2
-        bends = np.diff(slopes) / between, (unsure[1:] + unsure[:-1]) / between
-        for name, stated, (differences, off) in (
-            ("slope", self.slope, (slopes, unsure)),
-            ("curvature", self.curvature, bends),
-        ):
-            above = np.abs(differences) - off
-            seen = float(np.abs(differences)[np.argmax(above)])
-            require(
-                bool(np.max(above) <= stated * (1 + SLACK)),
-                f"the ridge along {self.direction} has a {name} of at least {seen:.4g} on [{low:.4g}, {high:.4g}], "
-                f"it states at most {stated:.4g}.",
-                what=name,
-                given=stated,
-                needed=f"at least {seen:.4g}",
-            )
+
+def _divided_differences(
+    points: Float[np.ndarray, " points"], values: Float[np.ndarray, " points"]
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """First and second divided differences at increasing points, each with what rounding can add."""
+    single = np.array_equal(values, values.astype(np.float32))
+    stride = COARSE if single else 1
+    points, values = points[::stride], values[::stride]
+    rounding = 4 * float(np.finfo(np.float32 if single else float).eps) * max(1.0, float(np.abs(values).max()))
+    steps = np.maximum(np.diff(points), np.finfo(float).tiny)
+    slopes, unsure = np.diff(values) / steps, rounding / steps
+    between = (steps[1:] + steps[:-1]) / 2
+    return (slopes, unsure), (np.diff(slopes) / between, (unsure[1:] + unsure[:-1]) / between)
 
 
 @dataclass(frozen=True)

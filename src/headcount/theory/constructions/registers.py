@@ -108,11 +108,6 @@ class Registers:
         return table
 
 
-def gates_needed(task: Retrieval) -> int:
-    """The size of the gate register: a task without position sets needs none."""
-    return len(task.position_sets) if task.uses_positions else 0
-
-
 class RegisterHead(NamedTuple):
     """One head as pairs of directions: a query direction meets a key direction, a value direction is written to one."""
 

@@ -70,15 +70,15 @@ class OneHead(eqx.Module):
         return self.readout(self.output(tokens))
 
 
-def one_head_error(length: int, decades: float, *, outer_slope: float, span: float = 1.0) -> float:
+def one_head_error(length: int, decades: float, *, outer_slope: float) -> float:
     """The error that one head promises with a readout of slope 10^decades; S_i is the whole sequence, V = 1."""
-    # exp(b span) / b is least at b = 1 / span and rises from there: the largest b by bisection.
-    low, high = 1 / span, max(2.0, 4 * (abs(decades) + 1) * math.log(10)) / span
-    if _decades(low, outer_slope, span) > decades:
+    # exp(b) / b is least at b = 1 and rises from there: the largest b by bisection.
+    low, high = 1.0, max(2.0, 4 * (abs(decades) + 1) * math.log(10))
+    if _decades(low, outer_slope) > decades:
         return math.inf
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (middle, high) if _decades(middle, outer_slope, span) <= decades else (low, middle)
+        low, high = (middle, high) if _decades(middle, outer_slope) <= decades else (low, middle)
     return outer_slope * math.log(length) / (2 * low)
 
 
@@ -166,15 +166,15 @@ def counting_slope(length: int, eps: float, *, outer_slope: float, span: float =
     return math.log10(outer_slope * span * length) + length * math.log10(prime)
 
 
-def counting_error(length: int, decades: float, *, outer_slope: float, span: float = 1.0) -> float:
+def counting_error(length: int, decades: float, *, outer_slope: float) -> float:
     """The error that one head that counts cells promises with a readout of slope 10^decades; infinite for none."""
-    largest = 10 ** min(math.log10(MAX_EXACT), (decades - math.log10(outer_slope * span * length)) / length)
+    largest = 10 ** min(math.log10(MAX_EXACT), (decades - math.log10(outer_slope * length)) / length)
     if largest < 2:
         return math.inf
     # Rounding must not give a prime that the slope does not allow.
     numbers = range(math.floor(largest * (1 - 1e-12)), 1, -1)
     prime = next(filter(_is_prime, numbers), None)
-    return math.inf if prime is None else outer_slope * span / (2 * prime)
+    return math.inf if prime is None else outer_slope / (2 * prime)
 
 
 def least_slope(length: int, eps: float, *, outer_slope: float, share: float = 1.0, values: float = 1.0) -> float:
@@ -264,7 +264,7 @@ def _sharpness(length: int, eps: float, outer_slope: float, span: float) -> floa
     return max(1 / span, outer_slope * math.log(max(length, 2)) / (2 * eps))
 
 
-def _decades(sharpness: float, outer_slope: float, span: float) -> float:
+def _decades(sharpness: float, outer_slope: float, span: float = 1.0) -> float:
     return (sharpness * span + math.log(outer_slope / sharpness)) / math.log(10)
 
 
