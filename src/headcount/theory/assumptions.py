@@ -132,7 +132,7 @@ def _minimise(component, everywhere, i: int, dim: int) -> _ComponentMinimum:
 def _clauses(
     task: Retrieval, searches: list[_ComponentMinimum], places: np.ndarray, floors: np.ndarray, gradient: np.ndarray
 ) -> tuple[Clause, ...]:
-    """Every clause, with the components at which it fails or else with its support."""
+    """Return every clause, with the components at which it fails or else with its support."""
     outside = [
         f"f_{i} takes values in [{search.lowest:.4g}, {search.highest:.4g}]"
         for i, search in enumerate(searches, start=1)
@@ -165,7 +165,7 @@ def _clauses(
 
 
 def _nearest_minimisers(places: np.ndarray) -> tuple[bool, str]:
-    """Whether the two nearest minimisers are one point, and how far apart they are."""
+    """Return whether the two nearest minimisers are one point, and how far apart they are."""
     count = len(places)
     if count < 2:
         return False, "there is only one minimiser"

@@ -56,7 +56,7 @@ class Segment(NamedTuple):
 
 
 def most_responsive(heads: FoldedHeads, dim: int, seed: int) -> tuple[Responsive, ...]:
-    """For each head in turn its highest score over the cube and all places that no earlier head uses."""
+    """Return for each head in turn its highest score over the cube and all places that no earlier head uses."""
     points = named_generator(seed, "most responsive tokens").random((POINTS, dim))
     points[::4] = points[::4].round()  # corners: scores are piecewise linear and often highest there
     points = CUBE.clip(points)
@@ -76,7 +76,7 @@ def most_responsive(heads: FoldedHeads, dim: int, seed: int) -> tuple[Responsive
 def _climb(
     heads: FoldedHeads, points: Float[Array, "points dim"], places: Int[Array, " places"]
 ) -> tuple[Float[Array, "places heads dim"], Float[Array, "places heads"]]:
-    """For every place and head the token with the highest score, and that score."""
+    """Return for every place and head the token with the highest score, and that score."""
     low, high = CUBE.inner
     climb = functools.partial(sign_ascent, steps=CLIMB_STEPS, low=low, high=high, step_size=0.2, decay=0.95)
 
@@ -97,7 +97,7 @@ def _climb(
 def uncovered_basin(
     task: Retrieval, report: AssumptionReport, responsive: tuple[Responsive, ...]
 ) -> tuple[int, float, Segment]:
-    """The component i whose segment moves the target most, the distance from x^(i) to the nearest fixed token, and it.
+    """Return the component i whose segment moves the target most, the distance from x^(i) to fixed tokens, the segment.
 
     Candidates lead from every minimiser along every axis in both directions, up to where f_i stops rising or reaches
     the value of a fixed token, or where F0 has lost half of its slope. Raises `NoBasinError` where there is none.
@@ -167,5 +167,5 @@ def _profiles(
 
 @eqx.filter_jit
 def map_over(function: Callable[[Any], Array], tokens: Any) -> Array:
-    """A function of one token or sequence, at many. Pytrees (modules, `jax.tree_util.Partial`) are compiled once."""
+    """Apply a function of one token or sequence to many. Pytrees (modules, `jax.tree_util.Partial`) compile once."""
     return jax.vmap(function)(tokens)

@@ -80,7 +80,7 @@ class Certificate:
         return self.radius is not None
 
     def floor(self, slope: float = math.inf) -> float:
-        """Every readout of at most this slope has at least this error somewhere on the domain."""
+        """Return the error that every readout of at most this slope has, at least, somewhere on the domain."""
         require(slope >= 0, f"slope must not be negative, got {slope!r}.")
         if self.exact:
             return self.gap / 2
@@ -124,7 +124,7 @@ def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedT
 
 
 def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
-    """An upper bound on the Euclidean distance of what the readout sees of the pair."""
+    """Return an upper bound on the Euclidean distance of what the readout sees of the pair."""
     if len(model.attention) == 1:
         coordinates = coordinates_read([model])
         observables = HeadOutputs(heads=fold_heads(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
@@ -147,12 +147,12 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
 
 
 def _applied(matrix: Box, vector: Box) -> Box:
-    """The matrix times the vector."""
+    """Return the matrix times the vector."""
     return product(matrix, vector.map(lambda end: end[:, None])).map(lambda end: end[:, 0])
 
 
 def _min_gap(task: GeneratedTask, boxes: list[Box]) -> tuple[float, str]:
-    """A lower bound on the difference of the targets of two boxes, and why it is only an estimate where it is."""
+    """Return a lower bound on the difference of the targets of two boxes, and why it is only an estimate."""
     try:
         targets = [enclose(task.target, box) for box in boxes]
         gap = float(subtract(*targets).mignitude.max())
@@ -213,13 +213,13 @@ class EnclosedObservables:
         return enclose(lambda x, *leaves: function(jax.tree.unflatten(shape, leaves), x), box, *self.leaves)
 
     def jacobian(self, scale: Scale, boxes: list[Box]) -> Box:
-        """DG for all pairs in the boxes."""
+        """Enclose DG for all pairs in the boxes."""
         slopes = (self.enclose(lambda observables, x: observables.jacobian(x, scale), box) for box in boxes)
         one, other = (each.map(lambda end: end.reshape(len(end), -1)) for each in slopes)
         return Box(np.hstack([one.low, -other.high]), np.hstack([one.high, -other.low]))
 
     def scale(self, pair: np.ndarray) -> Scale:
-        """A scale near that of the pair: any will do, as long as it is the same for both sequences."""
+        """Return a scale near that of the pair: any will do, as long as it is the same for both sequences."""
         if not isinstance(self.observables, Moments):
             return None
         return self.enclose(lambda observables, pair: observables.scale(pair), point(pair)).low
@@ -270,7 +270,7 @@ def prove_collision(
 
 
 def reduced_observables(observables: AbstractObservables, pair: Pair) -> AbstractObservables:
-    """The same observables on fewer coordinates, where few hidden units switch among the tokens of this pair.
+    """Return the same observables on fewer coordinates, where few hidden units switch among the tokens of this pair.
 
     Only for models without positions: otherwise values are no function of the features.
     """
@@ -300,7 +300,7 @@ def reduced_observables(observables: AbstractObservables, pair: Pair) -> Abstrac
 
 
 def is_steady(observables: AbstractObservables, boxes: list[Box]) -> bool:
-    """Whether no hidden unit outside the features switches anywhere in the boxes of two sequences."""
+    """Return whether no hidden unit outside the features switches anywhere in the boxes of two sequences."""
     if not isinstance(observables, AbstractHeadObservables) or observables.features is None:
         return True
     dim, places = boxes[0].shape[-1], observables.places(len(boxes[0].low))

@@ -43,21 +43,21 @@ class AbstractObservables(eqx.Module):
 
     @abstractmethod
     def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
-        """The coordinates of one sequence."""
+        """Return the coordinates of one sequence."""
 
     @abstractmethod
     def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
-        """Their derivative with respect to the tokens."""
+        """Return their derivative with respect to the tokens."""
 
     def scale(self, pair: Pair) -> Scale:
         return None
 
     def reach(self, pair: Pair) -> Float[Array, ""]:
-        """Distance that a token can move before a score moves by about one: the range of a linearisation."""
+        """Return how far a token can move before a score moves by about one: the range of a linearisation."""
         return jnp.asarray(jnp.inf)
 
     def tied(self, pair: Pair) -> Pair:
-        """The pair with the first sequence's tokens at the shared places."""
+        """Return the pair with the first sequence's tokens at the shared places."""
         if not self.shared:
             return pair
         return pair.at[1, np.array(self.shared)].set(pair[0, np.array(self.shared)])
@@ -66,7 +66,7 @@ class AbstractObservables(eqx.Module):
         return self.observe(pair[0], scale) - self.observe(pair[1], scale)
 
     def linearised(self, pair: Pair) -> tuple[Float[Array, " observed"], Float[Array, "observed entries"]]:
-        """G, the difference of a pair, and its derivative with respect to all token entries of the pair."""
+        """Return G, the difference of a pair, and its derivative with respect to all token entries of the pair."""
         scale = self.scale(pair)
         one, other = (self.jacobian(tokens, scale) for tokens in pair)
         rows = jnp.concatenate([one.reshape(len(one), -1), -other.reshape(len(other), -1)], axis=1)
@@ -74,7 +74,7 @@ class AbstractObservables(eqx.Module):
 
 
 def seen_by_readout(model: ClassTokenTransformer, tokens: Tokens) -> Float[Array, " total"]:
-    """Input of the readout net: the class token after attention, normed where the model has a norm."""
+    """Return the input of the readout net: the class token after attention, normed where the model has a norm."""
     return folded.readout_input(model, folded.class_output(model, tokens))
 
 
@@ -119,7 +119,7 @@ class AbstractHeadObservables(AbstractObservables):
         return np.array(self.coordinates)[:, 0]
 
     def places(self, length: int) -> np.ndarray:
-        """The places that are not shared."""
+        """Return the places that are not shared."""
         return np.array([place for place in range(length) if place not in self.shared])
 
     def values(self, token: Float[Array, " dim"], place: Any) -> Float[Array, " coordinates"]:
@@ -144,7 +144,7 @@ class HeadOutputs(AbstractHeadObservables):
         return jnp.moveaxis(weights[..., None] * (value_slopes + (values - outputs)[..., None] * score_slopes), 0, 1)
 
     def _attention_weights(self, tokens: Tokens) -> Float[Array, "length coordinates"]:
-        """The attention weight of every coordinate's head."""
+        """Return the attention weight of every coordinate's head."""
         scores = jax.vmap(self.heads.scores)(tokens, np.arange(len(tokens)))
         return jax.nn.softmax(scores, axis=0)[:, self.owners]
 
@@ -171,7 +171,7 @@ class CentredOutputs(AbstractObservables):
 
 
 def mixing_of(model: ClassTokenTransformer, coordinates: Coordinates) -> Float[np.ndarray, "total coordinates"]:
-    """The columns of W_O that these coordinates of the only layer reach."""
+    """Return the columns of W_O that these coordinates of the only layer reach."""
     heads, rows = np.array(coordinates).T
     return np.asarray(model.attention[0].output, np.float64)[:, heads, rows]
 
@@ -192,13 +192,13 @@ class Moments(AbstractHeadObservables):
         return jnp.concatenate([parts, zero], axis=1)[:, np.array(order)]
 
     def scale(self, pair: Pair) -> Scale:
-        """The highest score of each head, which makes its moments of the order of one."""
+        """Return the highest score of each head, which makes its moments of the order of one."""
         places = self.places(pair.shape[1])
         scores = [jax.vmap(self.heads.scores)(tokens[places], places) for tokens in pair]
         return jax.lax.stop_gradient(jnp.max(jnp.concatenate(scores), axis=0))
 
     def _contribution(self, token: Float[Array, " dim"], place: Any, scale: Scale) -> Float[Array, " observed"]:
-        """The contribution of one token: its weight in each head, and the weight times each value."""
+        """Return the contribution of one token: its weight in each head, and the weight times each value."""
         weights = jnp.exp(self.heads.scores(token, place) - scale)
         return jnp.concatenate([weights[np.unique(self.owners)], weights[self.owners] * self.values(token, place)])
 

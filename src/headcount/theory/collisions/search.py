@@ -121,7 +121,7 @@ def find_collisions(
 def close_pairs(
     observables: AbstractObservables, task: GeneratedTask, domain: Domain, pairs: np.ndarray
 ) -> list[Collision]:
-    """The collisions of one model that Newton steps reach from pairs (any, 2, length, dim), the largest gap first.
+    """Return the collisions of one model that Newton steps reach from pairs, the largest gap first.
 
     Cheaper than a search, which maximises the gap too. Check `distance`: steps may fail to reach a collision.
     """
@@ -133,7 +133,7 @@ def close_pairs(
 
 
 def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchored: bool) -> list[AbstractObservables]:
-    """The observables that pairs should agree in: outputs always; moments too where both sequences are free.
+    """Return the observables that pairs should agree in: outputs always; moments too where both sequences are free.
 
     Of one layer with a norm before the readout both whole and centred outputs: a norm merges more than heads do.
     """
@@ -163,7 +163,7 @@ class _CollisionSearch:
     anchored: bool
 
     def best_pairs(self, pairs: np.ndarray, seed: int) -> list[list[Collision]]:
-        """For each group the best pairs of the last round."""
+        """Return for each group the best pairs of the last round."""
         generator = named_generator(seed, "shaken pairs")
         size = PERTURBATION * (self.domain.high - self.domain.low)
         starts = pairs.shape[1]
@@ -179,7 +179,7 @@ class _CollisionSearch:
         return self._polish(np.take_along_axis(ends, best[..., None, None, None], axis=1))
 
     def _round(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs at which every ascent ended, and the indices of the best."""
+        """Return the pairs at which every ascent ended, and the indices of the best."""
         arguments = self.observables, self.task, jnp.asarray(pairs), self.domain, self.steps, self.anchored
         ends, distances, gaps = (np.asarray(part) for part in _ascend_all(*arguments))
         distances = np.where(np.isfinite(distances), distances, np.inf)
@@ -187,7 +187,7 @@ class _CollisionSearch:
         return ends, np.lexsort((-gaps, distances > NEAR), axis=1)[:, :SURVIVORS]
 
     def _polish(self, pairs: np.ndarray) -> list[list[Collision]]:
-        """Minimum-norm Newton steps, damped where they overshoot, until no pair comes nearer.
+        """Take minimum-norm Newton steps, damped where they overshoot, until no pair comes nearer.
 
         Shared tokens do not move: nothing depends on them.
         """
@@ -222,12 +222,12 @@ class _CollisionSearch:
 
 
 def _gap(task: GeneratedTask, pair: Array) -> Array:
-    """The largest difference of a target number."""
+    """Return the largest difference of a target number."""
     return jnp.max(jnp.abs(task.target(pair[0]) - task.target(pair[1])))
 
 
 def _linearise(observables: AbstractObservables, task: GeneratedTask, pair: Array, anchored: bool) -> tuple[Array, ...]:
-    """G of one pair, J, and the gradient of the gap; zeros for coordinates that are held."""
+    """Return G of one pair, J, and the gradient of the gap; zeros for coordinates that are held."""
     difference, jacobian = observables.linearised(observables.tied(pair))
     gradient = jax.grad(lambda pair: _gap(task, observables.tied(pair)))(pair).ravel()
     if anchored:
@@ -239,7 +239,7 @@ def _linearise(observables: AbstractObservables, task: GeneratedTask, pair: Arra
 def _ascend(
     observables: AbstractObservables, task: GeneratedTask, pair: Array, domain: Domain, steps: int, anchored: bool
 ) -> tuple[Array, Array, Array]:
-    """One ascent from one pair: along the constraint by shrinking steps, and back to it.
+    """Ascend from one pair: along the constraint by shrinking steps, and back to it.
 
     Tokens are middle + half sin(angle), and steps are taken in the angles, so that none leaves the domain.
     """
@@ -296,7 +296,7 @@ _gaps_all = eqx.filter_jit(lambda task, pairs: jax.vmap(jax.vmap(lambda pair: _g
 
 
 def _newton_step(pair: Pair, difference: np.ndarray, jacobian: np.ndarray, damping: float, domain: Domain) -> Pair:
-    """The pair after a minimum-norm Newton step inside the domain.
+    """Return the pair after a minimum-norm Newton step inside the domain.
 
     Coordinates that would leave the domain stop at its face, and the others make up for them. Singular values of J
     below `damping` times its norm are suppressed.

@@ -89,13 +89,13 @@ class Floors:
         return bool(self.record.cell.model.get("final_norm", False))
 
     def share_of_spread(self, where: str) -> float:
-        """The certified error floor in units of the target's standard deviation; 0 where there is no certificate."""
+        """Return the certified floor in units of the target's standard deviation; 0 where there is no certificate."""
         certificate = self.certificates[where]
         return 0.0 if certificate is None else certificate.floor(self.slope) / self.spread
 
 
 def chosen(experiments: list[Experiment], records: Iterable[Record], seeds: int) -> list[list[Record]]:
-    """Finished class-token models that differ by seed and learning rate alone, the best `seeds` of each kind.
+    """Return finished class-token models that differ by seed and learning rate alone, the best `seeds` of each kind.
 
     Kinds come by length and then heads; a model of two experiments counts once. Models that read otherwise are left
     out: `left_out` says how many. Raises `InputError` where none is left.
@@ -118,7 +118,7 @@ def chosen(experiments: list[Experiment], records: Iterable[Record], seeds: int)
 
 
 def left_out(records: Iterable[Record]) -> str:
-    """A sentence on the finished class-token models that are not searched; empty where all are."""
+    """Return a sentence on the finished class-token models that are not searched; empty where all are."""
     models = {record.cell.key: record.cell for record in records if _finished(record)}
     otherwise = [names for cell in models.values() if (names := _reads_otherwise(cell))]
     if not otherwise:
@@ -133,7 +133,7 @@ def _finished(record: Record) -> bool:
 
 
 def _reads_otherwise(cell: Cell) -> list[str]:
-    """The fields of a model by which its heads read otherwise; a stored spec leaves out those at their defaults."""
+    """Return the fields by which the heads of a model read otherwise; a stored spec leaves out defaults."""
     return [name for name in ATTENTION_FIELDS if name in cell.model]
 
 
@@ -174,8 +174,9 @@ def collide(
 def best_certificate(
     found: list[Collision], model: ClassTokenTransformer, task: GeneratedTask, domain: Domain, slope: float
 ) -> Certificate | None:
-    """The certificate with the highest floor among the first pairs. An exact one, which holds for every readout, is
-    preferred if its floor is half as high."""
+    """Return the certificate with the highest floor among the first pairs. An exact one, which holds for every readout,
+    is preferred if its floor is half as high.
+    """
     near = [collision for collision in found if collision.distance < NEAR_ENOUGH]
     # Pairs that only a norm merges have larger gaps: they must not crowd out the others.
     merged = [each for each in near if isinstance(each.observables, CentredOutputs)][:CANDIDATES]
@@ -200,7 +201,7 @@ def _stored_model(cell: Cell, store: Store) -> ClassTokenTransformer:
 def _drawn_sequences(
     task: GeneratedTask, cell: Cell, domain: Domain, options: SearchOptions
 ) -> tuple[np.ndarray, float]:
-    """Validation sequences of the data the model was judged on, and the spread of the target there."""
+    """Return validation sequences of the data the model was judged on, and the spread of the target there."""
     examples = max(SPREAD_EXAMPLES, options.anchors)
     validation = task.examples(cell.train.train_examples or PROBE_EXAMPLES, examples, cell.train.data_seed).validation
     tokens, targets = np.asarray(validation.content, float), np.asarray(validation.targets, float)
@@ -211,7 +212,7 @@ def _drawn_sequences(
 
 
 def as_json(floors: Floors) -> dict[str, Any]:
-    """Everything needed to check a certificate elsewhere, the two sequences included."""
+    """Return everything needed to check a certificate elsewhere, the two sequences included."""
 
     def certificate(found: Certificate | None) -> dict[str, Any] | None:
         if found is None:

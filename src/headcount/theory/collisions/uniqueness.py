@@ -139,7 +139,7 @@ def compare_representations(
 def _starts(
     task: Retrieval, reports: tuple[AssumptionReport, ...], starts: int, seed: int
 ) -> Float[np.ndarray, "starts length dim"]:
-    """Starts of the ascents: uniform tokens, corners, clusters, and clusters with minimisers among them.
+    """Return starts of the ascents: uniform tokens, corners, clusters, and clusters with minimisers among them.
 
     In a long uniform sequence nearly all minima are at their lowest, whatever the components. Two tasks differ at
     sequences whose tokens stay away from minimisers.
@@ -166,7 +166,7 @@ def _starts(
 def _largest_difference(
     first: Retrieval, second: Retrieval, starts: Float[np.ndarray, "starts length dim"], steps: int
 ) -> tuple[float, float, Float[np.ndarray, "length dim"]]:
-    """The largest difference of a target number met on the ascents, the size of the targets there, and the sequence."""
+    """Return the largest difference of a target number met on the ascents, the size of targets there, and the place."""
     with jax.enable_x64(True):
         one, other = in_double((first, second))
 

@@ -27,7 +27,7 @@ def sign_ascent(
     step_size: float | Float[Array, ""] = STEP,
     decay: float = 0.97,
 ) -> tuple[Float[Array, ""], Float[Array, "*shape"]]:
-    """The largest value of `objective` met on one ascent inside [low, high], and where it was met.
+    """Return the largest value of `objective` met on one ascent inside [low, high], and where it was met.
 
     Step i moves every coordinate by step_size * decay^i along the sign of its derivative. Signs and not magnitudes:
     where softmax is sharp (large beta) slopes span many decades.
@@ -46,7 +46,7 @@ def sign_ascent(
 
 
 def _spreads(model: object, count: int, generator: np.random.Generator) -> Float[np.ndarray, " count"]:
-    """Distances between the tokens of a start: about 1 / beta, or at every scale where beta is not known."""
+    """Return distances between the tokens of a start: about 1 / beta, or at every scale where beta is not known."""
     if isinstance(model, ClassTokenTransformer):
         low, high = (times / model.spec.beta for times in (0.3, 10.0))
     else:
@@ -57,7 +57,7 @@ def _spreads(model: object, count: int, generator: np.random.Generator) -> Float
 def _near_one_point(
     spreads: Float[np.ndarray, " count"], task: Retrieval, generator: np.random.Generator
 ) -> Float[np.ndarray, "count length dim"]:
-    """Sequences around one point each: all tokens moved at random, or, in every second one, a single token moved."""
+    """Return sequences around one point each: all tokens moved at random, in every second one a single token."""
     centres = generator.uniform(0, 1, (len(spreads), 1, task.dim))
     moves = generator.uniform(-1, 1, (len(spreads), task.length, task.dim))
     alone = np.eye(task.length)[generator.integers(task.length, size=len(spreads))][..., None]

@@ -35,7 +35,7 @@ MAX_SETS = 2000
 def retrieval_of(
     function: Callable[[Tokens], Target], *, length: int, dim: int, q: float, name: str = "density"
 ) -> Retrieval:
-    """A retrieval task whose target approximates `function` on sequences in [0,1]^(length x dim).
+    """Return a retrieval task whose target approximates `function` on sequences in [0,1]^(length x dim).
 
     Every input is recovered within `bounds.selector_error(q)`; `promised_error` bounds the error of the target.
     Raises `InputError` where 4 does not divide the length, or the length has more than `MAX_SETS` position sets.
@@ -54,7 +54,7 @@ def retrieval_of(
         members[row, list(places)] = True
 
     def primitives(token: Float[Array, " dim"]) -> Float[Array, " D"]:
-        """Every coordinate, and one minus it, once per position set."""
+        """Return every coordinate, and one minus it, once per position set."""
         return jnp.repeat(jnp.concatenate([token, 1 - token]), count)
 
     def best_with(minima: Float[Array, " sets"]) -> Float[Array, " length"]:
@@ -69,7 +69,7 @@ def retrieval_of(
         return capped + share * (raised - capped)
 
     def of_recovered(minima: Float[Array, " D"]) -> Target:
-        """The function of the sequence that has these minima."""
+        """Return the function of the sequence that has these minima."""
         of_x, of_rest = minima.reshape(2, dim, count)
         return jnp.atleast_1d(function(jax.vmap(coordinate, out_axes=1)(of_x, of_rest)))
 
@@ -85,7 +85,7 @@ def retrieval_of(
 
 
 def promised_error(q: float, lipschitz: float = 1.0) -> float:
-    """Upper bound on the error of `retrieval_of` for a function of this Lipschitz constant in the maximum norm."""
+    """Bound the error of `retrieval_of` for a function of this Lipschitz constant in the maximum norm."""
     require(0 <= lipschitz < math.inf, f"lipschitz must be finite and not negative, got {lipschitz!r}.")
     require_positive(q=q)
     return lipschitz * selector_error(q)

@@ -59,7 +59,7 @@ def roles(heads: int, layers: int) -> int:
 def construct_roles(
     task: Retrieval, eps: float, *, heads: int, layers: int, **given: Unpack[GivenParts]
 ) -> Construction:
-    """A model of `layers` layers of `heads` heads, attention only, within `eps` everywhere on [0,1]^(length x dim).
+    """Write a model of `layers` layers of `heads` heads, attention only, within `eps` everywhere on [0,1]^(length x dim).
 
     The task has D <= heads (2 layers - 1) components in [0, 1]; `given` is as in `construct`. Raises `InputError` if D
     is larger, or where `construct` does.
@@ -77,7 +77,7 @@ def construct_roles(
 
 
 def roles_of_maxima(task: Retrieval, *, heads: int, layers: int, beta: float = 300.0) -> ClassTokenTransformer:
-    """The same arrangement for a sum of maxima, whose tokens are unbounded: no promise, but an error to be sampled.
+    """Write the same for a sum of maxima, whose tokens are unbounded: no promise, but an error to be sampled.
 
     The task is `sum_of_maxima` of D <= heads (2 layers - 1) directions over whole sequences, the model of the class
     that the study `depth` trains. Scores are multiplied by `beta`; the error of a maximum that is read is of the order
@@ -107,7 +107,7 @@ def _require_roles(task: Retrieval, heads: int, layers: int) -> None:
 
 
 def _in_roles(task: Retrieval, nets: Nets, heads: int, layers: int) -> Construction:
-    """The model whose heads play the roles."""
+    """Build the model whose heads play the roles."""
     count = len(task.position_sets)
     of_tokens = max(count - heads * layers, 0)
     sizes = {"value": count, "result": count, "carried": of_tokens, "at_class": 1, "at_tokens": 1}
@@ -141,7 +141,7 @@ def _role_head(registers: Registers, heads: int, layers: int, layer: int, head: 
 
 
 def construct_two_layers(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Construction:
-    """A model of two layers of one head, a net between them, within `eps` everywhere on [0,1]^(length x dim).
+    """Write a model of two layers of one head, a net between them, within `eps` everywhere on [0,1]^(length x dim).
 
     The task has at most as many components as tokens; `given` is as in `construct`. Raises `InputError` if D is larger
     than the length, or where `construct` does.
@@ -189,7 +189,7 @@ def construct_two_layers(task: Retrieval, eps: float, **given: Unpack[GivenParts
 
 
 def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenTransformer:
-    """A model of two attention layers of two heads for a sum of eight maxima, right on most random sequences.
+    """Write a model of two attention layers of two heads for a sum of eight maxima, right on most random sequences.
 
     The task is `sum_of_maxima` of eight directions, without position sets; another raises `InputError`. The model comes
     without a promise: its error is to be sampled. `beta` is as in `roles_of_maxima`.
@@ -235,7 +235,7 @@ def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenT
 
 
 def _with_switch(nets: Nets, apart: Float[np.ndarray, " dim"]) -> Nets:
-    """The encoder with the switch g = clip(SWITCH (a_1 - a_2) . x + 1/2) and 1 - g after its components."""
+    """Return the encoder with the switch g = clip(SWITCH (a_1 - a_2) . x + 1/2) and 1 - g after its components."""
     inwards, outwards = nets.encoder.layers
     count, units = outwards.weight.shape
     weight = np.zeros((count + HEADS, units + 2))
@@ -260,7 +260,7 @@ def _directions_of(task: Retrieval) -> Float[np.ndarray, "D dim"]:
 
 
 def _maxima_nets(directions: Float[np.ndarray, "D dim"], beta: float) -> Nets:
-    """The exact nets of a sum of maxima: Psi_i = -a_i . x in the encoder, minus their sum in the readout, by
+    """Return the exact nets of a sum of maxima: Psi_i = -a_i . x in the encoder, minus their sum in the readout, by
     u = relu(u) - relu(-u) and u = gelu(u) - gelu(-u). Tokens are unbounded: no error can be promised for the heads.
     """
     count, dim = directions.shape

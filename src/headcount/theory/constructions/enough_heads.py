@@ -40,7 +40,7 @@ MAX_DELTA = 0.1
 
 
 def construct(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Construction:
-    """A model of D heads whose error is at most `eps` everywhere on [0,1]^(length x dim).
+    """Write a model of D heads whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
     `components` are f_1 .. f_D and `outer` is F0, as sums of ridges. Presets with known parts need none; other parts
     not given are fitted, and `promised` is then an estimate. Raises `InputError` where Theorem 2 does not cover
@@ -62,7 +62,7 @@ def construct(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Const
 def construct_shared(
     task: Retrieval, eps: float, *, head_dim: int | None = None, **given: Unpack[GivenParts]
 ) -> Construction:
-    """A model of D heads that share keys and values, `kv_heads` 1, whose error is at most `eps` on the cube.
+    """Write a model of D heads that share keys and values, `kv_heads` 1, whose error is at most `eps` on the cube.
 
     `head_dim` is the width of keys and values, at least D and 2, the smallest where None; `given` and the promise are
     those of `construct`. Raises `InputError` if head_dim is below D or 2, or where `construct` does.
@@ -102,7 +102,7 @@ def construct_shared(
 
 
 def nets_of(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Nets:
-    """The nets and the sharpness with which reading D minima gives an error of at most `eps`; see `construct`."""
+    """Return nets and the sharpness with which reading D minima gives an error of at most `eps`; see `construct`."""
     require_below_one(eps=eps)
     parts = parts_of(task, **given)
     count, slope = len(parts.components), max(parts.outer.steepness, 1e-12)
@@ -135,7 +135,7 @@ def nets_of(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Nets:
 def _of_all_ones(
     task: Retrieval, nets: Nets, registers: Registers, heads: list[RegisterHead], *, shared: bool = False
 ) -> Construction:
-    """One layer of these heads, which write their minima to the first numbers of the class token, itself all ones."""
+    """Build one layer of these heads, which write to the first numbers of the class token, itself all ones."""
     first, last = nets.readout.layers
     # Minima arrive plus one; the readout's bias subtracts it again.
     readout = ReluNet((AffineMap(first.weight, first.bias - first.weight.sum(axis=1)), last))

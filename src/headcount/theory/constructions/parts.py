@@ -108,7 +108,7 @@ class RidgeSum:
         return sum(ridge.slope * float(np.sum(np.abs(ridge.direction))) for ridge in self.ridges)
 
     def net(self, *, low: float = 0.0, high: float = 1.0, delta: float) -> ReluNet:
-        """A two-layer net within `delta` of it on [low, high]^d, every ridge interpolated within its share of delta.
+        """Interpolate it within `delta` on [low, high]^d by a two-layer net, every ridge within its share of delta.
 
         Raises `InputError` where a ridge is steeper or more curved there than it states.
         """
@@ -135,7 +135,7 @@ def linear(weights: tuple[float, ...], shift: float = 0.0) -> RidgeSum:
 
 
 def known_components(task: Retrieval) -> tuple[RidgeSum, ...] | None:
-    """The components of a preset, where they are ridges inside [0, 1]; None for other tasks."""
+    """Return the components of a preset, where they are ridges inside [0, 1]; None for other tasks."""
     if isinstance(task.features, ScalarEnds):
         return linear((-1.0,), 1.0), linear((1.0,))
     if isinstance(task.features, Basins):
@@ -144,7 +144,7 @@ def known_components(task: Retrieval) -> tuple[RidgeSum, ...] | None:
 
 
 def known_outer(task: Retrieval) -> RidgeSum | None:
-    """The outer map where it is the plain sum or that of `max_plus_min`; None otherwise."""
+    """Return the outer map where it is the plain sum or that of `max_plus_min`; None otherwise."""
     if task.outer is jnp.sum:
         return linear((1.0,) * len(task.position_sets))
     return linear((-1.0, 1.0), 1.0) if task.outer is largest_plus_smallest else None
@@ -170,7 +170,7 @@ class Fitted:
     dim: int
 
     def values(self, points: Float[np.ndarray, "points dim"]) -> Float[np.ndarray, " points"]:
-        """Its values in float64."""
+        """Return its values in float64."""
         values = _in_chunks(self.function, points, slopes=False)
         self._require_finite(values, points, "be finite on the cube")
         return values
@@ -190,7 +190,7 @@ class Fitted:
         return float(values.min()), float(values.max())
 
     def net(self, *, low: float = 0.0, high: float = 1.0, delta: float) -> ReluNet:
-        """A two-layer net within `delta` of it on [0,1]^dim, measured at sample points.
+        """Return a two-layer net within `delta` of it on [0,1]^dim, measured at sample points.
 
         A larger cube [low, high]^dim is rescaled onto [0,1]^dim first, since the function need not exist outside. With
         low = -m and high = 1 + m, a point within e of some z in [0,1]^dim becomes one within e + m of it.
@@ -216,7 +216,7 @@ class Fitted:
 
 @eqx.filter_jit
 def _evaluate(function: Callable[[Array], Array], points: Float[Array, "points dim"], slopes: bool) -> Array:
-    """The values of a function, or its gradients."""
+    """Return the values of a function, or its gradients."""
 
     def value(point: Array) -> Array:
         return jnp.reshape(function(point), ())
@@ -241,8 +241,9 @@ class RetrievalParts(NamedTuple):
 
 
 def parts_of(task: Retrieval, **given: Unpack[GivenParts]) -> RetrievalParts:
-    """The parts given, else those known of a preset, else the task's own functions, to be fitted. Raises `InputError`
-    where Theorem 2 does not cover the task, or a given part differs from the task's at random points.
+    """Return the parts given, else those known of a preset, else the task's own functions, to be fitted.
+
+    Raises `InputError` where Theorem 2 does not cover the task, or a given part differs from the task's at random points.
     """
     require(
         task.distribution == "cube",

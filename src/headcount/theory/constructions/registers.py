@@ -84,7 +84,7 @@ class Registers:
         return np.zeros(self.total)
 
     def unit(self, name: str, place: int = 0) -> Float[np.ndarray, " total"]:
-        """The direction of one number of a register."""
+        """Return the direction of one number of a register."""
         direction = self.zeros
         direction[self[name][place]] = 1.0
         return direction
@@ -127,7 +127,7 @@ def register_model(
     inner: Sequence[ReluNet] = (),
     shared: bool = False,
 ) -> Construction:
-    """The construction whose layers have these heads; `constants` are what the encoder adds to every token.
+    """Return the construction whose layers have these heads; `constants` are what the encoder adds to every token.
 
     With `shared` all heads have the keys and values of the first.
     """
@@ -168,7 +168,7 @@ def register_model(
 
 
 def _attention_of(heads: Sequence[RegisterHead], rank: int, head_dim: int, total: int, shared: bool) -> Attention:
-    """The weights of one layer; what a head does not use stays zero."""
+    """Return the weights of one layer; what a head does not use stays zero."""
     query, key = np.zeros((2, len(heads), rank, total))
     value, output = np.zeros((len(heads), head_dim, total)), np.zeros((total, len(heads), head_dim))
     for i, head in enumerate(heads):

@@ -106,7 +106,7 @@ class WideConstruction:
 
 
 def construct_wide(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> WideConstruction:
-    """A model of one wide head whose error is at most `eps` everywhere on [0,1]^(length x dim).
+    """Write a model of one wide head whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
     `components` and `outer` are as in `construct`: those neither given nor known of a preset are fitted. Raises
     `InputError` as `construct` does, and where the model would have more than `MAX_PARAMETERS` parameters.
@@ -121,7 +121,7 @@ def construct_wide(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> 
 
 
 def wide_size(task: Retrieval, eps: float, *, zeros: bool = True, **given: Unpack[GivenParts]) -> int:
-    """M of `construct_wide`, counted without building it; without `zeros`, only weights that may differ from zero."""
+    """Count M of `construct_wide` without building it; without `zeros`, only weights that may differ from zero."""
     plan = _plan(task, eps, given)
     return plan.parameters if zeros else plan.connections
 
@@ -144,7 +144,7 @@ def _plan(task: Retrieval, eps: float, given: GivenParts) -> WideConstruction:
 
 
 def _averaging_head(task: Retrieval) -> ClassTokenTransformer:
-    """One head with head_dim T d: token t in block t, averaged over places. Its own readout has no units."""
+    """Return one head with head_dim T d: token t in block t, averaged over places. Its own readout has no units."""
     length, dim = task.length, task.dim
     total = length * dim
     places = np.repeat(np.eye(length), dim, axis=0)

@@ -51,7 +51,7 @@ class AlphabetFloor:
 
 
 def set_probabilities(symbols: int, length: int) -> Float[np.ndarray, " sets"]:
-    """The probability that a set of symbols is what `length` uniform draws contain; bit p of the index is symbol p."""
+    """Return the probability that `length` uniform draws contain just a set of symbols; bit p of its index is symbol p."""
     # Exact whole numbers: the alternating sum of inclusion and exclusion cancels.
     onto = [
         sum((-1) ** left * math.comb(size, left) * (size - left) ** length for left in range(size + 1))
@@ -62,14 +62,14 @@ def set_probabilities(symbols: int, length: int) -> Float[np.ndarray, " sets"]:
 
 
 def set_targets(values: Float[np.ndarray, "D symbols"]) -> Float[np.ndarray, " sets"]:
-    """The sum of maxima of a sequence that contains this set of symbols; 0 for the empty set."""
+    """Return the sum of maxima of a sequence that contains this set of symbols; 0 for the empty set."""
     members = _members(values.shape[1])
     largest = np.where(members[:, None, :], values, -np.inf).max(axis=2)
     return np.where(members.any(axis=1), np.where(np.isfinite(largest), largest, 0.0).sum(axis=1), 0.0)
 
 
 def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: int) -> AlphabetFloor:
-    """The least NMSE of any hard heads on the sum of maxima of `values`, for sequences of uniform symbols.
+    """Return the least NMSE of any hard heads on the sum of maxima of `values`, for sequences of uniform symbols.
 
     `values` are a_i(symbol), one row per maximum; a head is a total order of the symbols. Raises `InputError` where a
     size is out of range, or there are too many orders to enumerate.
@@ -115,7 +115,7 @@ def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: i
 
 
 def hard_bound(floor: AlphabetFloor, intrinsic_dim: int, length: int) -> Bound:
-    """A floor as a bound with its conditions."""
+    """Return a floor as a bound with its conditions."""
     symbols = len(floor.orders[0])
     heads = "1 head" if floor.heads == 1 else f"{floor.heads} heads"
     return Bound(
@@ -133,7 +133,7 @@ def hard_bound(floor: AlphabetFloor, intrinsic_dim: int, length: int) -> Bound:
 
 
 def score_gap_bound(length: int, outputs: int, values: float, slope: float, eps: float) -> Bound:
-    """Differences of scores from which soft heads answer within `eps` of hard ones of the same order.
+    """Return the differences of scores from which soft heads answer within `eps` of hard ones of the same order.
 
     The first symbol has all but a share (T - 1) exp(-gap) of a head's weight, so each of the `outputs` = n s numbers
     moves by at most 2 V times that, and the answer by K times as much.
@@ -149,7 +149,7 @@ def score_gap_bound(length: int, outputs: int, values: float, slope: float, eps:
 
 
 def error_of_orders(values: Float[np.ndarray, "D symbols"], orders: tuple[Order, ...], length: int) -> float:
-    """The least NMSE of hard heads with these orders, by the best readout."""
+    """Return the least NMSE of hard heads with these orders, by the best readout."""
     values = np.asarray(values, float)
     symbols = values.shape[1]
     for order in orders:
@@ -173,7 +173,7 @@ def _nmse(explained: float, variance: float) -> float:
 
 
 def work(symbols: int, heads: int) -> float:
-    """Additions of an enumeration, about; infinitely many where they are not worth counting."""
+    """Return the additions of an enumeration, about; infinitely many where they are not worth counting."""
     if symbols >= MAX_SYMBOLS:
         return math.inf
     groups = min(float(symbols) ** (heads - 1), 2.0**symbols)
@@ -216,7 +216,7 @@ def _members(symbols: int) -> np.ndarray:
 
 
 def _first_symbols(orders: Int[np.ndarray, "orders symbols"]) -> Int[np.ndarray, "orders sets"]:
-    """The symbol of every set that comes first; 0 for the empty set, which has no weight."""
+    """Return the symbol of every set that comes first; 0 for the empty set, which has no weight."""
     ranks = np.argsort(orders, axis=1)
     members = _members(orders.shape[1])
     chunks = np.array_split(ranks, max(1, ranks.size * len(members) // int(BATCH)))
@@ -224,7 +224,7 @@ def _first_symbols(orders: Int[np.ndarray, "orders symbols"]) -> Int[np.ndarray,
 
 
 def _batches(orders: int, heads: int, symbols: int) -> Iterator[Int[np.ndarray, "tuples heads"]]:
-    """All multisets of `heads` orders, as many at a time as fit in memory."""
+    """Return all multisets of `heads` orders, as many at a time as fit in memory."""
     size = max(1, int(BATCH / (2**symbols * min(symbols**heads, 2**symbols))))
     every = itertools.combinations_with_replacement(range(orders), heads)
     while batch := list(itertools.islice(every, size)):
@@ -234,7 +234,7 @@ def _batches(orders: int, heads: int, symbols: int) -> Iterator[Int[np.ndarray, 
 def _labels(
     firsts: Int[np.ndarray, "orders sets"], batch: Int[np.ndarray, "tuples heads"], symbols: int
 ) -> Int[np.ndarray, "tuples sets"]:
-    """A number for what the heads of a tuple tell of a set."""
+    """Return a number for what the heads of a tuple tell of a set."""
     labels = np.zeros((len(batch), firsts.shape[1]), int)
     for column in batch.T:
         labels = labels * symbols + firsts[column]
@@ -274,7 +274,7 @@ def _best_explained(gains: Float[np.ndarray, "symbols sets tuples"]) -> Float[np
 
 
 def _traced(gains: Float[np.ndarray, "symbols sets"], best: Float[np.ndarray, " sets"]) -> Order:
-    """The best last order itself, of one tuple."""
+    """Return the best last order itself, of one tuple."""
     order, remaining = [], len(best) - 1
     while remaining:
         choices = [p for p in range(len(gains)) if remaining >> p & 1]

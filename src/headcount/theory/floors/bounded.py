@@ -97,7 +97,7 @@ def promised_distance(setting: BoundedClass, free: Any, log_choices: Any) -> Any
 
 
 def promised_pair(setting: BoundedClass) -> tuple[float, float, float, float]:
-    """The pair that the theorem promises with the highest floor at this slope, of a setting with free places.
+    """Return the pair that the theorem promises with the highest floor at this slope, of a setting with free places.
 
     Returns its number of free places, log10 of the number of choices, the distance of two of them and the gap.
     """
@@ -108,7 +108,7 @@ def promised_pair(setting: BoundedClass) -> tuple[float, float, float, float]:
 
 
 def class_floor(setting: BoundedClass) -> Bound:
-    """The error that every model of the class has on some sequence, at least; its value is None where it says nothing.
+    """Return the least error that every model of the class has on some sequence; the value None says nothing.
 
     Example:
         >>> from headcount.theory import BoundedClass, class_floor
@@ -131,7 +131,7 @@ def class_floor(setting: BoundedClass) -> Bound:
 
 
 def slope_needed(setting: BoundedClass, eps: float) -> float:
-    """log10 of the slope below which every model of the class errs by more than `eps` somewhere; -inf for none.
+    """Return log10 of the slope below which every model of the class errs by more than `eps` somewhere; -inf for none.
 
     `setting.slope` is not used.
     """
@@ -146,7 +146,7 @@ def slope_needed(setting: BoundedClass, eps: float) -> float:
 
 
 def least_length(setting: BoundedClass, eps: float) -> int | None:
-    """The least T from which the floor is above `eps`; None where no length up to 2^40 is enough."""
+    """Return the least T from which the floor is above `eps`; None where no length up to 2^40 is enough."""
     require_below_one(eps=eps)
 
     def speaks(length: int) -> bool:
@@ -188,7 +188,7 @@ def class_bounds(setting: BoundedClass, eps: float) -> tuple[Bound, Bound, Bound
 
 
 def _class_bound(setting: BoundedClass, name: str, value: float | None, claim: str, why: str) -> Bound:
-    """One bound of the class; `why` says why it is silent, where it is and there are fewer heads than D."""
+    """Return one bound of the class; `why` says why it is silent, where it is and there are fewer heads than D."""
     if setting.heads >= setting.intrinsic_dim:
         why = "says nothing: it is about fewer heads than D, at any length and slope"
     return Bound(
@@ -214,7 +214,7 @@ def _why_silent(setting: BoundedClass) -> str:
 
 
 def _grids(setting: BoundedClass) -> tuple[Float[np.ndarray, "points one"], ...]:
-    """Points per component Q, free places t, and log of the number of choices; broadcast against each other."""
+    """Return points per component Q, free places t, and log of the number of choices; broadcast against each other."""
     free = _FREE[setting.free_places >= _FREE][None, :]
     if setting.positions:
         # Every place has its own points: Q = (points per place) t.

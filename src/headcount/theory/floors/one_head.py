@@ -71,7 +71,7 @@ class OneHead(eqx.Module):
 
 
 def one_head_error(length: int, decades: float, *, outer_slope: float) -> float:
-    """The error that one head promises with a readout of slope 10^decades; S_i is the whole sequence, V = 1."""
+    """Return the error that one head promises with a readout of slope 10^decades; S_i is the whole sequence, V = 1."""
     # exp(b) / b is least at b = 1 and rises from there: the largest b by bisection.
     low, high = 1.0, max(2.0, 4 * (abs(decades) + 1) * math.log(10))
     if _decades(low, outer_slope) > decades:
@@ -83,7 +83,7 @@ def one_head_error(length: int, decades: float, *, outer_slope: float) -> float:
 
 
 def one_head_slope(length: int, eps: float, *, outer_slope: float, span: float = 1.0, share: float = 1.0) -> float:
-    """log10 of the slope with which one head of D numbers answers within `eps`.
+    """Return log10 of the slope with which one head of D numbers answers within `eps`.
 
     `outer_slope` is L0, sup |grad F0|_1, `span` the length of the interval that f_i maps into, and `share` the share of
     the places that the smallest S_i has.
@@ -102,7 +102,7 @@ def one_head_slope(length: int, eps: float, *, outer_slope: float, span: float =
 def one_head_answer(
     task: Retrieval, eps: float, *, outer_slope: float | None = None, low: float = 0.0, high: float = 1.0
 ) -> OneHead:
-    """One head of D numbers that answers a retrieval within `eps`, everywhere.
+    """Return one head of D numbers that answers a retrieval within `eps`, everywhere.
 
     The components of the task take values in [low, high], as on the cube. `outer_slope`, L0 = sup |grad F0|_1 on
     [low, high]^D, may be left out where the outer map is known: a sum, or that of max-plus-min. Call the result with
@@ -150,7 +150,7 @@ def one_head_answer(
 
 
 def counting_slope(length: int, eps: float, *, outer_slope: float, span: float = 1.0) -> float:
-    """log10 of the slope with which one head of D numbers that counts cells answers within `eps`.
+    """Return log10 of the slope with which one head of D numbers that counts cells answers within `eps`.
 
     Example:
         >>> from headcount.theory import counting_slope, one_head_slope
@@ -167,7 +167,7 @@ def counting_slope(length: int, eps: float, *, outer_slope: float, span: float =
 
 
 def counting_error(length: int, decades: float, *, outer_slope: float) -> float:
-    """The error that one head that counts cells promises with a readout of slope 10^decades; infinite for none."""
+    """Return the error that a head that counts cells promises with a readout of slope 10^decades; infinite for none."""
     largest = 10 ** min(math.log10(MAX_EXACT), (decades - math.log10(outer_slope * length)) / length)
     if largest < 2:
         return math.inf
@@ -178,7 +178,7 @@ def counting_error(length: int, decades: float, *, outer_slope: float) -> float:
 
 
 def least_slope(length: int, eps: float, *, outer_slope: float, share: float = 1.0, values: float = 1.0) -> float:
-    """log10 of the lesser slope of the two heads, the one that averages exponentials and the one that counts cells.
+    """Return log10 of the lesser slope of the two heads, of exponentials and of counted cells.
 
     With values of at most V slopes are those of values of at most 1, divided by V.
     """
@@ -189,7 +189,7 @@ def least_slope(length: int, eps: float, *, outer_slope: float, share: float = 1
 def one_head_bounds(
     length: int, eps: float, slope: float, *, intrinsic_dim: int, head_dim: int, outer_slope: float, values: float = 1.0
 ) -> tuple[Bound, Bound]:
-    """The slope with which one head is enough, and the error it promises with a given slope."""
+    """Return the slope with which one head is enough, and the error it promises with a given slope."""
     decades = math.log10(slope) + math.log10(values)
     error = min(promise(length, decades, outer_slope=outer_slope) for promise in (one_head_error, counting_error))
     shared = {
@@ -234,7 +234,7 @@ class Phase(NamedTuple):
 def phase_diagram(
     setting: BoundedClass, lengths: Iterable[int], errors: Iterable[float], *, outer_slope: float
 ) -> list[Phase]:
-    """The two slopes at every error and length, in that order.
+    """Return the two slopes at every error and length, in that order.
 
     The length and slope of `setting` are not used; `outer_slope` is L0, sup |grad F0|_1, of the one head's readout.
 

@@ -35,7 +35,7 @@ class AlphabetErrors:
 
 
 def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> AlphabetErrors:
-    """The exact errors of a model on an alphabet task, soft and hard.
+    """Return the exact errors of a model on an alphabet task, soft and hard.
 
     The model has one layer without positions, and answers in the task's units. Raises `InputError` where it has
     positions or several layers, reads otherwise than by soft attention of heads with their own keys, or the sequences
@@ -82,7 +82,7 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
 
 
 def _multiset_weights(symbols: np.ndarray, count: int) -> np.ndarray:
-    """The probability of every multiset among uniform draws."""
+    """Return the probability of every multiset among uniform draws."""
     length = symbols.shape[1]
     counts = np.stack([np.sum(symbols == symbol, axis=1) for symbol in range(count)], axis=1)
     logs = math.lgamma(length + 1) - np.vectorize(math.lgamma)(counts + 1.0).sum(axis=1) - length * math.log(count)

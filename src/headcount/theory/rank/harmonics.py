@@ -65,7 +65,7 @@ def sign_correlation(dim: int, cosine: Float[np.ndarray, "*shape"]) -> Float[np.
 
 
 def first_degree_error(dim: int) -> float:
-    """The minimum error of a mixture that represents every harmonic of degree 1 of the target and none above.
+    """Return the minimum error of a mixture that represents every harmonic of degree 1 of the target and none above.
 
     Degree l has the share lambda_l^2 N(d, l) of E[s*^2] = 1, degree 1 thus d lambda_1^2, and the error is half of the
     remaining share: (1 - d lambda_1^2) / 2, which tends to (1 - 2/pi) / 2 = 0.1817. In high dimension curves level off
@@ -75,7 +75,7 @@ def first_degree_error(dim: int) -> float:
 
 
 def plane_correlation(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """Correlation of a head in the plane with the target, as published: 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)."""
+    """Return the published correlation of a head in the plane with the target: 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)."""
     folded = np.pi / 2 - np.abs(np.pi / 2 - angle)
     return np.asarray(0.5 + np.sign(np.pi / 2 - angle) * (0.25 - (folded / np.pi) ** 2))
 
@@ -100,7 +100,7 @@ def remaining(captured: Float[np.ndarray, " more"], shares: Float[np.ndarray, " 
 
 
 def rank_one_floor(heads: int | float, dim: int) -> float:
-    """A lower bound on the expected squared error of any H hard heads of rank one on two orthogonal points.
+    """Bound from below the expected squared error of any H hard heads of rank one on two orthogonal points.
 
     The heads capture at most the H largest squares lambda_l^2, lowest degrees first.
     """
@@ -114,7 +114,7 @@ def rank_one_floor(heads: int | float, dim: int) -> float:
 
 
 def rank_floor(heads: int | float, rank: int, dim: int) -> float:
-    """A lower bound on the expected squared error of any H heads of rank r on two orthogonal points.
+    """Bound from below the expected squared error of any H heads of rank r on two orthogonal points.
 
     (1/2) sum over odd l of lambda_l^2 max(0, N(d, l) - H C(l + r - 1, r - 1)), whatever the heads compute from Q y. The
     ratio C / N never rises with l, so all higher degrees get the ratio of the last one treated.
@@ -134,7 +134,7 @@ def captured_by(heads: int | float, rank: int, dim: int) -> Float[np.ndarray, " 
 
 
 def heads_needed(dim: int, eps: float, rank: int = 1, *, hard: bool = False) -> float:
-    """The smallest H (at most `MAX_HEADS`) whose floor is at most eps: fewer heads of rank r have a larger error.
+    """Return the smallest H, up to `MAX_HEADS`, whose floor is at most eps: fewer heads of rank r have a larger error.
 
     `hard` uses the floor of hard heads, which is known for rank 1 only.
     """

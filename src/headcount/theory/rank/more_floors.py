@@ -35,7 +35,7 @@ KNOWN = 4
 
 
 def many_points_floor(heads: int | float, rank: int, dim: int, length: int) -> float:
-    """A lower bound on the expected squared error of any H heads of rank r on the nearest of N orthonormal points.
+    """Bound from below the expected squared error of any H heads of rank r on the nearest of N orthonormal points.
 
     A head sees `rank` = r numbers of the query; what it computes from these and all points is free. `length` is N, from
     2 to d. Raises `InputError` for numbers out of range.
@@ -110,7 +110,7 @@ def _norm_moment(dim: int, power: int) -> float:
 
 
 def zonal_floor(heads: int | float, rank: int, dim: int, *, terms: int = 3) -> float:
-    """A lower bound on the expected squared error of any H heads of rank r on `terms` biased nearest neighbours.
+    """Bound from below the expected squared error of any H heads of rank r on `terms` biased nearest neighbours.
 
     A head sees `rank` = r numbers of the query; what it computes from these and the points is free. `terms` is K, an
     odd number of biases, as in the task `biased-nearest-neighbour`; 1 is `rank_floor`. Raises `InputError` for numbers

@@ -41,7 +41,7 @@ class RankSetting:
 
 
 def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
-    """Every bound of the second paper, and the floors that we can prove, at one setting."""
+    """Return every bound of the second paper, and the floors that we can prove, at one setting."""
     heads, rank, dim, length = setting.heads, setting.rank, setting.dim, setting.length
     low_rank, two_points = Condition("rank r < d", rank < dim), Condition("N = 2 points", length == 2)
     one_layer = Condition("one attention layer, its heads summed", setting.layers == 1)
@@ -49,12 +49,12 @@ def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
     for_two = (low_rank, two_points, one_layer, uniform)
 
     def floor_bound(name: str, error: float, claim: str, silent: str, source: str = OURS, conditions=for_two) -> Bound:
-        """A floor on the error; vacuous where it is zero, for the reason `silent`."""
+        """Return a floor on the error; vacuous where it is zero, for the reason `silent`."""
         value, why = (error, "") if error > 0 else (None, silent)
         return Bound(name=name, value=value, claim=claim, source=source, conditions=conditions, why=why)
 
     def growth(name: str, claim: str, theorem: str, order: str) -> Bound:
-        """A bound of which the paper gives the order of growth, and no constant."""
+        """Return a bound of which the paper gives the order of growth, and no constant."""
         source, why = f"{theorem}, {PAPER}", f"the paper gives the order only: {order}"
         return Bound(name=name, value=None, claim=claim, source=source, conditions=(low_rank,), why=why)
 

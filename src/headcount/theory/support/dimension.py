@@ -156,7 +156,7 @@ class Support:
         return tuple(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as JSON."""
+        """Return the result as JSON."""
         said = {name: getattr(self, name) for name in SAID}
         said["by_length"] = {str(length): count for length, count in sorted(self.by_length.items())}
         said["not_covered"] = list(self.not_covered)
@@ -172,7 +172,7 @@ def support_dim(
     seed: int = 0,
     relative: float = RELATIVE,
 ) -> Support:
-    """The largest number of tokens with a non-zero gradient of the target, searched for, with a certificate.
+    """Return the largest number of tokens with a non-zero gradient of the target, searched for, with a certificate.
 
     Args:
         task: A task with a target that JAX can differentiate.
@@ -228,7 +228,7 @@ def support_dim(
 def _by_length(
     task: GeneratedTask, count: int, lengths: tuple[int, ...] | None, options: Mapping[str, Any]
 ) -> dict[int, int]:
-    """The most tokens at this length, and at the further ones at which the target can be computed.
+    """Return the most tokens at this length, and at the further ones at which the target can be computed.
 
     A length at which every token matters does not tell whether the count grows. So the lengths that are chosen here are
     searched until two have tokens that do not matter, or every token matters at twice the length too.
@@ -254,7 +254,7 @@ def _by_length(
 
 
 def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, float, str]:
-    """The number of gradients at the witness that are proved non-zero, the radius of the box, and why not more.
+    """Return the number of gradients at the witness that are proved non-zero, the radius of the box, and why not more.
 
     Raises `InputError` where the enclosed gradient is not the one that JAX gave the search.
     """
@@ -285,7 +285,7 @@ def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, fl
 def _require_own_derivative(
     task: GeneratedTask, best: Found, counted: Bool[np.ndarray, " length"], slopes: Box
 ) -> None:
-    """The search counts gradients as JAX gives them, a certificate those of the function: both must see the same."""
+    """Raise unless the search, which counts gradients as JAX gives them, and the certificate see the same."""
     vanish = counted & (slopes.magnitude.max(axis=-1) < best.sizes / 1000)
     appear = ~counted & (slopes.mignitude.max(axis=-1) > best.sizes.max() / 1000)
     require(

@@ -31,7 +31,7 @@ class _Traced(NamedTuple):
 
 
 def decided_on(function: Callable[[Array], Array], box: Box) -> Callable[[Array], Array]:
-    """A smooth function that equals `function` on the box, as a function of real numbers.
+    """Return a smooth function that equals `function` on the box, as a function of real numbers.
 
     Call it under `jax.enable_x64(True)`. It raises `EnclosureError` when traced, where a minimum, a maximum or an order
     is not the same all over the box, or an operation has no rule.
@@ -71,7 +71,7 @@ def _decided_step(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
 
 
 def _exact_sum(name: str, inputs: list[_Traced]) -> np.ndarray | None:
-    """The sum, difference or product of two known numbers where rounding does not change it: the middle of 5 places."""
+    """Return a sum, difference or product of two known numbers where rounding does not change it."""
     one, other = (each.interval for each in inputs)
     if one.shape or other.shape or not all(_is_float(x) and np.array_equal(x.low, x.high) for x in (one, other)):
         return None
@@ -87,7 +87,7 @@ def _is_float(x: Box) -> bool:
 
 
 def _is_certain(x: Box) -> bool:
-    """Whether it is a truth value or an integer that is the same all over the box."""
+    """Return whether it is a truth value or an integer that is the same all over the box."""
     return not _is_float(x) and np.array_equal(x.low, x.high)
 
 
@@ -97,7 +97,7 @@ def _require_decided(decided: Any, name: str, why: str = "two of its values are 
 
 
 def _lowest(x: Box, name: str) -> np.ndarray:
-    """The index along the last axis of the entry that is certainly the lowest."""
+    """Return the index along the last axis of the entry that is certainly the lowest."""
     index = np.asarray(np.argmin(x.high, axis=-1))
     best = np.take_along_axis(x.high, index[..., None], -1)
     others = np.where(np.arange(x.shape[-1]) == index[..., None], np.inf, x.low)
@@ -106,7 +106,7 @@ def _lowest(x: Box, name: str) -> np.ndarray:
 
 
 def _picked(x: _Traced, places: np.ndarray) -> _Traced:
-    """The entries of a flattened array at these places: as a sum over a constant mask, whose derivative has rules."""
+    """Return the entries of a flattened array at these places: a sum over a constant mask, whose derivative has rules."""
     flat = x.interval.map(np.ravel)
     interval = flat.map(lambda a: a[places])
     mask = np.arange(flat.shape[0]) == places[..., None]
@@ -149,7 +149,7 @@ def _ends(x: _Traced) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sorted(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
-    """A sort by its first array: its order is the same all over the box, and the other arrays follow it."""
+    """Return a sort by its first array: its order is the same all over the box, and the other arrays follow it."""
     key, axis = inputs[0].interval, equation.params["dimension"]
     order = np.argsort(key.low, axis=axis, kind="stable")
     low, high = (np.take_along_axis(end, order, axis) for end in (key.low, key.high))

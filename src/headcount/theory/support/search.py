@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 def most_tokens(task: GeneratedTask, *, starts: int, rounds: int, seed: int, relative: float, enough: int) -> Found:
-    """The sequence with the most tokens that have a gradient of at least `relative` times the largest.
+    """Return the sequence with the most tokens that have a gradient of at least `relative` times the largest.
 
     Chains change some of their tokens in every round and keep the change unless fewer tokens count, or their smallest
     gradient falls. The search ends early where `enough` tokens are found.
@@ -99,14 +99,14 @@ def _moved(sequences: Sequences, domain: Domain, draw: np.random.Generator) -> S
 
 
 def _ranks(sizes: Float[np.ndarray, "sequences answers length"], relative: float) -> np.ndarray:
-    """The rank of every sequence, by its best answer."""
+    """Return the rank of every sequence, by its best answer."""
     shares = sizes / np.maximum(sizes.max(axis=-1, keepdims=True), 1e-300)
     smallest = np.min(np.where(shares > relative, shares, 1.0), axis=-1)
     return np.max(_count_tokens(sizes, relative) + smallest / 2, axis=1)
 
 
 def _best_sequence(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, relative: float) -> Found:
-    """The best of these sequences."""
+    """Return the best of these sequences."""
     which = int(np.argmax(ranks))
     answer = int(np.argmax(_ranks(sizes[which][:, None], relative)))
     counted = sizes[which, answer]
@@ -114,7 +114,7 @@ def _best_sequence(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, r
 
 
 def _sampled(task: GeneratedTask, count: int, draw: np.random.Generator) -> Sequences:
-    """Sequences as the task draws them."""
+    """Return sequences as the task draws them."""
     shape = (count, task.length, task.dim)
     distribution = getattr(task, "distribution", None)
     if distribution is not None:
@@ -139,7 +139,7 @@ def _free_sequences(task: GeneratedTask, domain: Domain, count: int, draw: np.ra
 
 
 def _reflected(sequences: Sequences, domain: Domain) -> Sequences:
-    """The sequences with tokens reflected at the faces of the domain: clipped ones would be equal, and tie."""
+    """Return the sequences with tokens reflected at the faces of the domain: clipped ones would be equal, and tie."""
     low, high = domain.inner
     turned = np.where(sequences < low, 2 * low - sequences, sequences)
     turned = np.where(turned > high, 2 * high - turned, turned)
@@ -169,14 +169,14 @@ def _component_starts(task: Retrieval, domain: Domain, count: int, draw: np.rand
 
 
 def distinct_places(task: Retrieval, draw: np.random.Generator) -> np.ndarray:
-    """A place in S_i for each component i, all distinct, by a maximum matching; -1 for those that get none."""
+    """Return a place in S_i for each component i, all distinct, by a maximum matching; -1 for those that get none."""
     order = draw.permutation(task.length)
     matched = maximum_bipartite_matching(csr_matrix(task.mask[order].T), perm_type="column")
     return np.where(matched >= 0, order[matched], -1)
 
 
 def require_gradient(task: AbstractTask) -> GeneratedTask:
-    """The task, where its target is a function of real tokens to real numbers that JAX can differentiate.
+    """Return the task, where its target is a function of real tokens to real numbers that JAX can differentiate.
 
     Raises `InputError` otherwise: stored examples, integer targets, code that JAX cannot trace.
     """
@@ -210,8 +210,8 @@ def require_gradient(task: AbstractTask) -> GeneratedTask:
 
 
 def answers_of(task: GeneratedTask) -> Answers:
-    """One number per answer: a target's numbers in a fixed random combination, whose gradient is zero at a token only
-    if theirs are (but for combinations of measure zero).
+    """Return one number per answer: a target's numbers in a fixed random combination, whose gradient is zero at a token
+    only if theirs are (but for combinations of measure zero).
 
     A task has one answer, or one per token where every token is answered. Use it under `jax.enable_x64(True)`.
     """
@@ -229,7 +229,7 @@ def answers_of(task: GeneratedTask) -> Answers:
 
 
 def _gradient_sizes(task: GeneratedTask) -> GradientSizes:
-    """The largest entry of the gradient at each token, per answer, of many sequences; compiled.
+    """Return the largest entry of the gradient at each token, per answer, of many sequences; compiled.
 
     Use it under `jax.enable_x64(True)`. A gradient that is not finite counts as zero. `stop_gradient` is the identity;
     custom derivatives are used as they are, and only a certificate is independent of them. Raises `InputError` where
@@ -258,7 +258,7 @@ def _gradient_sizes(task: GeneratedTask) -> GradientSizes:
 
 
 def _without_stops(jaxpr: Jaxpr) -> Jaxpr:
-    """The same program in which `stop_gradient` is the identity, also in the functions, branches and loops it calls.
+    """Make `stop_gradient` the identity, also in the functions, branches and loops that a program calls.
 
     What custom derivatives call is left as it is.
     """
@@ -282,6 +282,6 @@ def _without_stops(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _count_tokens(sizes: Float[np.ndarray, "*others length"], relative: float) -> Any:
-    """The number of tokens that have a gradient of at least `relative` times the largest of their sequence."""
+    """Return the number of tokens that have a gradient of at least `relative` times the largest of their sequence."""
     largest = sizes.max(axis=-1, keepdims=True)
     return np.sum((sizes > relative * largest) & (sizes > 0), axis=-1)

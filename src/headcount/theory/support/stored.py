@@ -98,7 +98,7 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
 
 
 def task_support_facts(task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterator[TaskFact]:
-    """The support dimension of a task at one of these lengths as a fact, unless it is stored.
+    """Return the support dimension of a task at one of these lengths as a fact, unless it is stored.
 
     It is not the question, so nothing is raised: there is no fact of data and of a target without a gradient, and
     `skipped` says why it could not be computed.
