@@ -59,7 +59,7 @@ def roles(heads: int, layers: int) -> int:
 def construct_roles(
     task: Retrieval, eps: float, *, heads: int, layers: int, **given: Unpack[GivenParts]
 ) -> Construction:
-    """Write a model of `layers` layers of `heads` heads, attention only, within `eps` everywhere on [0,1]^(length x dim).
+    """Write a model of `layers` layers of `heads` heads, attention only, within `eps` everywhere on the cube.
 
     The task has D <= heads (2 layers - 1) components in [0, 1]; `given` is as in `construct`. Raises `InputError` if D
     is larger, or where `construct` does.

@@ -243,7 +243,7 @@ class RetrievalParts(NamedTuple):
 def parts_of(task: Retrieval, **given: Unpack[GivenParts]) -> RetrievalParts:
     """Return the parts given, else those known of a preset, else the task's own functions, to be fitted.
 
-    Raises `InputError` where Theorem 2 does not cover the task, or a given part differs from the task's at random points.
+    Raises `InputError` where Theorem 2 does not cover the task, or a given part differs from the task's.
     """
     require(
         task.distribution == "cube",

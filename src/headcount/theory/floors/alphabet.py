@@ -51,7 +51,7 @@ class AlphabetFloor:
 
 
 def set_probabilities(symbols: int, length: int) -> Float[np.ndarray, " sets"]:
-    """Return the probability that `length` uniform draws contain just a set of symbols; bit p of its index is symbol p."""
+    """Return the probability that `length` uniform draws contain just a set; bit p of its index is symbol p."""
     # Exact whole numbers: the alternating sum of inclusion and exclusion cancels.
     onto = [
         sum((-1) ** left * math.comb(size, left) * (size - left) ** length for left in range(size + 1))

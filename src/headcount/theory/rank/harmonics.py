@@ -75,7 +75,7 @@ def first_degree_error(dim: int) -> float:
 
 
 def plane_correlation(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """Return the published correlation of a head in the plane with the target: 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)."""
+    """Return the published correlation in the plane: 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)."""
     folded = np.pi / 2 - np.abs(np.pi / 2 - angle)
     return np.asarray(0.5 + np.sign(np.pi / 2 - angle) * (0.25 - (folded / np.pi) ** 2))
 

@@ -106,7 +106,7 @@ def _lowest(x: Box, name: str) -> np.ndarray:
 
 
 def _picked(x: _Traced, places: np.ndarray) -> _Traced:
-    """Return the entries of a flattened array at these places: a sum over a constant mask, whose derivative has rules."""
+    """Return the entries of a flattened array at these places: a sum over a constant mask has a derivative."""
     flat = x.interval.map(np.ravel)
     interval = flat.map(lambda a: a[places])
     mask = np.arange(flat.shape[0]) == places[..., None]
