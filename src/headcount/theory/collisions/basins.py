@@ -5,7 +5,7 @@ from searches and samples in float64.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -106,10 +106,16 @@ def uncovered_basin(
     outputs = np.argmax(np.abs(report.outer_gradient), axis=0)
     fixed = np.array([*report.minimisers, *(point.token for point in responsive)])
     values, count = np.asarray(map_over(task.features, fixed)), len(report.minimisers)
-    for i, (ways, steps, *profiles) in enumerate(_along_axes(task, report, outputs)):
+    low, high = CUBE.inner
+    ways = np.concatenate([np.eye(task.dim), -np.eye(task.dim)])
+    for i, minimiser in enumerate(report.minimisers):
+        start = np.clip(minimiser, low, high)
+        steps = np.concatenate([high - start, start - low])[:, None] * np.linspace(0, 1, SAMPLES)
+        arguments = (i, outputs[i], report.minima, start, ways, steps)
+        profiles = (np.asarray(part) for part in _along_axes(task, *map(jnp.asarray, arguments)))
         held = np.array([k != i for k in range(count)] + [point.place in task.position_sets[i] for point in responsive])
         ceiling = float(values[held, i].min())
-        radius = float(np.linalg.norm(fixed[held] - report.minimisers[i], axis=1).min())
+        radius = float(np.linalg.norm(fixed[held] - minimiser, axis=1).min())
         for way, step, value, slope, outer in zip(ways, steps, *profiles, strict=True):
             here = float(report.outer_gradient[outputs[i], i])
             good = (slope > 0) & (value < ceiling) & (outer * np.sign(here) >= abs(here) / 2)
@@ -120,8 +126,8 @@ def uncovered_basin(
                 continue
             outer_slope = float(np.abs(outer[: last + 1]).min())
             segment = Segment(
-                start=CUBE.clip(report.minimisers[i] + step[first] * way),
-                stop=CUBE.clip(report.minimisers[i] + step[last] * way),
+                start=CUBE.clip(minimiser + step[first] * way),
+                stop=CUBE.clip(minimiser + step[last] * way),
                 slope=float(slope[first : last + 1].min()),
                 outer_slope=outer_slope,
             )
@@ -135,34 +141,18 @@ def uncovered_basin(
     return component, radius, segment
 
 
-def _along_axes(
-    task: Retrieval, report: AssumptionReport, outputs: Int[np.ndarray, " D"]
-) -> Iterator[tuple[np.ndarray, ...]]:
-    """Per component: directions, steps along each up to the face of the cube, and there f_i, its slope, that of F0."""
-    low, high = CUBE.inner
-    ways = np.concatenate([np.eye(task.dim), -np.eye(task.dim)])
-    starts = np.clip(report.minimisers, low, high)
-    rooms = np.concatenate([high - starts, starts - low], axis=1)
-    steps = rooms[..., None] * np.linspace(0, 1, SAMPLES)
-    each = np.broadcast_to(ways, (len(starts), *ways.shape))
-    arguments = (starts, np.asarray(report.minima), outputs, each, steps)
-    profiles = _profiles(task, *(jnp.asarray(argument) for argument in arguments))
-    return zip(each, steps, *(np.asarray(part) for part in profiles), strict=True)
-
-
 @eqx.filter_jit
-def _profiles(
-    task: Retrieval, starts: Array, minima: Array, outputs: Array, ways: Array, steps: Float[Array, "D ways samples"]
+def _along_axes(
+    task: Retrieval, i: Array, output: Array, minima: Array, start: Array, ways: Array, steps: Array
 ) -> tuple[Array, Array, Array]:
-    """f_i, its slope and that of F0 at every step from x^(i) along every direction."""
+    """Return f_i, its slope and that of F0 at every step from x^(i) along every direction."""
 
-    def along_segment(i: Array, way: Array, step: Array) -> tuple[Array, Array, Array]:
-        value, slope = jax.jvp(lambda u: task.features(starts[i] + u * way)[i], (step,), (jnp.ones_like(step),))
+    def at_step(way: Array, step: Array) -> tuple[Array, Array, Array]:
+        value, slope = jax.jvp(lambda u: task.features(start + u * way)[i], (step,), (jnp.ones_like(step),))
         gradient = jnp.atleast_2d(jax.jacobian(task.outer)(minima.at[i].set(value)))
-        return value, slope, gradient[outputs[i], i]
+        return value, slope, gradient[output, i]
 
-    over_ways = jax.vmap(jax.vmap(along_segment, in_axes=(None, None, 0)), in_axes=(None, 0, 0))
-    return jax.vmap(over_ways)(jnp.arange(len(starts)), ways, steps)
+    return jax.vmap(jax.vmap(at_step, in_axes=(None, 0)))(ways, steps)
 
 
 @eqx.filter_jit

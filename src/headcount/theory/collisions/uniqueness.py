@@ -20,7 +20,7 @@ from ...errors import require
 from ...keys import named_generator
 from ...tasks import Retrieval
 from ..assumptions import AssumptionReport, check_assumptions
-from ..constructions.adversary import sign_ascent
+from ..constructions.adversary import STEP, highest_of_ascents
 from ..doors import require_counts, require_positive
 from ..support import Support, support_dim
 
@@ -173,10 +173,7 @@ def _largest_difference(
         def difference(tokens: Tokens) -> Array:
             return jnp.max(jnp.abs(one.target(tokens) - other.target(tokens)))
 
-        best, where = jax.jit(jax.vmap(lambda x: sign_ascent(difference, x, steps=steps)))(jnp.asarray(starts))
-        require(
-            bool(jnp.isfinite(best).any()),
-            f"{first.name} and {second.name}: no finite target was met; are their values finite?",
-        )
-        worst = int(jnp.nanargmax(best))
-        return float(best[worst]), float(jnp.max(jnp.abs(one.target(where[worst])))), np.asarray(where[worst])
+        largest, where = highest_of_ascents(difference, starts, np.full(len(starts), STEP), steps)
+        met = f"{first.name} and {second.name}: no finite target was met; are their values finite?"
+        require(largest > -np.inf, met)
+        return largest, float(jnp.max(jnp.abs(one.target(jnp.asarray(where))))), where

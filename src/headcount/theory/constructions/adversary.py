@@ -45,6 +45,19 @@ def sign_ascent(
     return best, where
 
 
+def highest_of_ascents(
+    objective: Callable[[Array], Float[Array, ""]],
+    starts: Float[np.ndarray, "starts length dim"],
+    step_sizes: Float[np.ndarray, " starts"],
+    steps: int,
+) -> tuple[float, Float[np.ndarray, "length dim"]]:
+    """Return the largest value met on ascents from many starts, NaN aside, and where; use it in float64."""
+    ascend = jax.jit(jax.vmap(lambda x, size: sign_ascent(objective, x, steps=steps, step_size=size)))
+    values, where = ascend(jnp.asarray(starts), jnp.asarray(step_sizes))
+    highest = int(jnp.nanargmax(values))
+    return float(values[highest]), np.asarray(where[highest])
+
+
 def _spreads(model: object, count: int, generator: np.random.Generator) -> Float[np.ndarray, " count"]:
     """Return distances between the tokens of a start: about 1 / beta, or at every scale where beta is not known."""
     if isinstance(model, ClassTokenTransformer):
@@ -98,7 +111,4 @@ def largest_error(
             largest = jnp.max(jnp.abs(wide_model(x) - wide_task.target(x)))
             return jnp.where(jnp.isfinite(largest), largest, jnp.inf)
 
-        ascend = jax.jit(jax.vmap(lambda x, step_size: sign_ascent(error, x, steps=steps, step_size=step_size)))
-        errors, where = ascend(jnp.asarray(tokens), jnp.asarray(step_sizes))
-        worst = int(jnp.argmax(errors))
-        return float(errors[worst]), np.asarray(where[worst])
+        return highest_of_ascents(error, tokens, step_sizes, steps)

@@ -76,7 +76,7 @@ def affine(weight: Float[np.ndarray, "after before"], bias: Float[np.ndarray, " 
 
 
 def pieces_needed(curvature: float, low: float, high: float, delta: float) -> int:
-    """Return how many equal pieces interpolation within delta takes: its error is (high - low)^2 |f''| / (8 pieces^2)."""
+    """Return the equal pieces for interpolation within delta: its error is (high - low)^2 |f''| / (8 pieces^2)."""
     return max(1, math.ceil((high - low) * math.sqrt(curvature / (8 * delta))))
 
 
