@@ -154,12 +154,6 @@ def test_tokens_that_lie_apart_keep_all_numbers():
     assert reduced_observables(observables, apart(0)) is observables
 
 
-@pytest.mark.parametrize("positions", ["additive", "concatenated"])
-def test_values_that_depend_on_the_place_keep_all_numbers(positions):
-    observables = head_observables(HeadOutputs, random_model(positions))
-    assert reduced_observables(observables, together()) is observables
-
-
 def test_class_outputs_are_never_made_fewer():
     observables = ClassOutputs(model=in_double(random_model()))
     assert reduced_observables(observables, together()) is observables

@@ -230,8 +230,9 @@ def prove_collision(
 ) -> ExactCollision:
     """Try to prove that an exact collision of `model` lies near the pair, inside the domain."""
     enclosed = EnclosedObservables(found_with, model, pair.shape[1])
-    observables = enclosed.observables = reduced_observables(enclosed.observables, pair)
-    points = [point(tokens) for tokens in pair]
+    if model.position_table is None:  # else values are no function of the features, however little places matter
+        enclosed.observables = reduced_observables(enclosed.observables, pair)
+    observables, points = enclosed.observables, [point(tokens) for tokens in pair]
     if isinstance(observables, AbstractHeadObservables) and observables.features == ():
         # No hidden unit is on at any token: nearby sequences all have the same observables.
         return ExactCollision(0.0, 0.0, points) if is_steady(observables, points) else ExactCollision()
@@ -272,11 +273,9 @@ def prove_collision(
 def reduced_observables(observables: AbstractObservables, pair: Pair) -> AbstractObservables:
     """Return the same observables on fewer coordinates, where few hidden units switch among the tokens of this pair.
 
-    Only for models without positions: otherwise values are no function of the features.
+    Only for models without positions.
     """
     if not isinstance(observables, AbstractHeadObservables):
-        return observables
-    if np.ptp(observables.heads.bias, axis=0).any() or np.ptp(observables.heads.value_bias, axis=0).any():
         return observables
     dim, heads = pair.shape[-1], observables.heads
     tokens = np.asarray(pair)[:, observables.places(pair.shape[1])].reshape(-1, dim)
