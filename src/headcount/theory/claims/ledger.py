@@ -16,7 +16,6 @@ WRONG_RANK = "an inflated floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)
 
 
 def _broken(statement: str, check: Callable[..., Finding], *given: Any, **changed: Any) -> Claim:
-    """A control: the check of something broken."""
     return Claim(statement=statement, check=partial(check, *given, **changed))
 
 

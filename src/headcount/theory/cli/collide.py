@@ -88,7 +88,6 @@ def collide(
 
 
 def _filtered(groups: list[list[Record]], heads: str | None, lengths: str | None) -> list[list[Record]]:
-    """The groups of these heads and lengths."""
     own_heads, own_lengths = [each[0].cell.model["heads"] for each in groups], [each[0].cell.length for each in groups]
     wanted_heads, wanted_lengths = counts(heads, "--heads") or own_heads, counts(lengths, "--lengths") or own_lengths
     sizes = zip(groups, own_heads, own_lengths, strict=True)
@@ -212,7 +211,6 @@ def _floors_grid(found: list[Floors]) -> Grid:
 
 
 def _kind(certificate: Certificate | None) -> str:
-    """What a floor is certified for."""
     if certificate is None:
         return "none found"
     return (
@@ -221,7 +219,6 @@ def _kind(certificate: Certificate | None) -> str:
 
 
 def _explained(found: list[Floors]) -> list[Text]:
-    """What a floor is, and its kinds."""
     certificates = [each for floors in found for each in floors.certificates.values()]
     reasons = dict.fromkeys(each.estimated for each in certificates if each and each.estimated)
     lines = [

@@ -147,7 +147,6 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
 
 
 def _applied(matrix: Box, vector: Box) -> Box:
-    """Return the matrix times the vector."""
     return product(matrix, vector.map(lambda end: end[:, None])).map(lambda end: end[:, 0])
 
 

@@ -144,7 +144,6 @@ class HeadOutputs(AbstractHeadObservables):
         return jnp.moveaxis(weights[..., None] * (value_slopes + (values - outputs)[..., None] * score_slopes), 0, 1)
 
     def _attention_weights(self, tokens: Tokens) -> Float[Array, "length coordinates"]:
-        """Return the attention weight of every coordinate's head."""
         scores = jax.vmap(self.heads.scores)(tokens, np.arange(len(tokens)))
         return jax.nn.softmax(scores, axis=0)[:, self.owners]
 

@@ -222,7 +222,6 @@ class _CollisionSearch:
 
 
 def _gap(task: GeneratedTask, pair: Array) -> Array:
-    """Return the largest difference of a target number."""
     return jnp.max(jnp.abs(task.target(pair[0]) - task.target(pair[1])))
 
 

@@ -107,7 +107,6 @@ def _require_roles(task: Retrieval, heads: int, layers: int) -> None:
 
 
 def _in_roles(task: Retrieval, nets: Nets, heads: int, layers: int) -> Construction:
-    """Build the model whose heads play the roles."""
     count = len(task.position_sets)
     of_tokens = max(count - heads * layers, 0)
     sizes = {"value": count, "result": count, "carried": of_tokens, "at_class": 1, "at_tokens": 1}

@@ -216,7 +216,6 @@ class Fitted:
 
 @eqx.filter_jit
 def _evaluate(function: Callable[[Array], Array], points: Float[Array, "points dim"], slopes: bool) -> Array:
-    """Return the values of a function, or its gradients."""
 
     def value(point: Array) -> Array:
         return jnp.reshape(function(point), ())

@@ -82,7 +82,6 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
 
 
 def _multiset_weights(symbols: np.ndarray, count: int) -> np.ndarray:
-    """Return the probability of every multiset among uniform draws."""
     length = symbols.shape[1]
     counts = np.stack([np.sum(symbols == symbol, axis=1) for symbol in range(count)], axis=1)
     logs = math.lgamma(length + 1) - np.vectorize(math.lgamma)(counts + 1.0).sum(axis=1) - length * math.log(count)

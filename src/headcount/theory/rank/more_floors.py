@@ -105,7 +105,6 @@ def degree_shares(length: int, dim: int) -> tuple[float, float, float, float]:
 
 
 def _norm_moment(dim: int, power: int) -> float:
-    """E|g|^power of a normal vector."""
     return 2 ** (power / 2) * math.exp(gammaln((dim + power) / 2) - gammaln(dim / 2))
 
 

@@ -114,7 +114,6 @@ def _picked(x: _Traced, places: np.ndarray) -> _Traced:
 
 
 def _reduced(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
-    """reduce_min, reduce_max, argmin, argmax."""
     (x,), name = inputs, equation.primitive.name
     axes = tuple(int(axis) % len(x.interval.shape) for axis in equation.params["axes"])
     kept = [axis for axis in range(len(x.interval.shape)) if axis not in axes]
@@ -160,7 +159,6 @@ def _sorted(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
 
 
 def _top(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
-    """top_k along the last axis."""
     (x,), count = inputs, equation.params["k"]
     order = np.argsort(-x.interval.low, axis=-1, kind="stable")
     low, high = (np.take_along_axis(end, order, -1) for end in _ends(x))

@@ -106,7 +106,6 @@ def _ranks(sizes: Float[np.ndarray, "sequences answers length"], relative: float
 
 
 def _best_sequence(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, relative: float) -> Found:
-    """Return the best of these sequences."""
     which = int(np.argmax(ranks))
     answer = int(np.argmax(_ranks(sizes[which][:, None], relative)))
     counted = sizes[which, answer]
@@ -114,7 +113,6 @@ def _best_sequence(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, r
 
 
 def _sampled(task: GeneratedTask, count: int, draw: np.random.Generator) -> Sequences:
-    """Return sequences as the task draws them."""
     shape = (count, task.length, task.dim)
     distribution = getattr(task, "distribution", None)
     if distribution is not None:
