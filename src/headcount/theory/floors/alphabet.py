@@ -45,9 +45,6 @@ class AlphabetFloor:
     heads: int
     nmse: float
     orders: tuple[Order, ...]
-    tuples: int
-    """Orders of all heads but the last that were compared, each with the best last one."""
-    variance: float
 
 
 def set_probabilities(symbols: int, length: int) -> Float[np.ndarray, " sets"]:
@@ -95,15 +92,14 @@ def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: i
         # A head per maximum, in the order of its values, reads it.
         of_values = [tuple(np.argsort(-row, kind="stable").tolist()) for row in values]
         orders = tuple(of_values[min(head, len(values) - 1)] for head in range(heads))
-        return AlphabetFloor(heads=heads, nmse=0.0, orders=orders, tuples=0, variance=variance)
+        return AlphabetFloor(heads=heads, nmse=0.0, orders=orders)
     # Of one head nothing is enumerated: the best last order is the answer.
     orders = np.array(list(itertools.permutations(range(symbols)) if heads > 1 else [tuple(range(symbols))]))
     firsts = _first_symbols(orders)
-    best, chosen, tuples = -1.0, (), 0
+    best, chosen = -1.0, ()
     for batch in _batches(len(orders), heads - 1, symbols):
         gains = _gains(_labels(firsts, batch, symbols), weights, centred, symbols)
         explained = _best_explained(gains)
-        tuples += len(batch)
         place = int(np.argmax(explained[-1]))
         if explained[-1, place] > best:
             best = float(explained[-1, place])
@@ -111,7 +107,7 @@ def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: i
             chosen = (*enumerated, _traced(gains[:, :, place], explained[:, place]))
         if _nmse(best, variance) == 0:
             break  # nothing is less than no error
-    return AlphabetFloor(heads=heads, nmse=_nmse(best, variance), orders=chosen, tuples=tuples, variance=variance)
+    return AlphabetFloor(heads=heads, nmse=_nmse(best, variance), orders=chosen)
 
 
 def hard_bound(floor: AlphabetFloor, intrinsic_dim: int, length: int) -> Bound:
