@@ -126,11 +126,9 @@ def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedT
 def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
     """Return an upper bound on the Euclidean distance of what the readout sees of the pair."""
     if len(model.attention) == 1:
-        coordinates = coordinates_read([model])
-        observables = HeadOutputs(heads=fold_heads(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
-        enclosed = EnclosedObservables(observables, model, pair.shape[1])
+        enclosed = EnclosedObservables(HeadOutputs, model, pair.shape[1])
         outputs = [enclosed.enclose(lambda one, x: one.observe(x, None), point(tokens)) for tokens in pair]
-        mixing = point(mixing_of(model, coordinates))
+        mixing = point(mixing_of(model, coordinates_read([model])))
         if model.spec.final_norm:
             class_token = point(np.asarray(model.class_token, np.float64))
             read = [add(class_token, _applied(mixing, output)) for output in outputs]
@@ -175,22 +173,24 @@ class ExactCollision(NamedTuple):
 
 
 class EnclosedObservables:
-    """The observables of a model with enclosed constants: folded heads are known between two ends only.
+    """Observables of this kind of a model with enclosed constants: folded heads are known between two ends only."""
 
-    Of the observables that a pair was found with, only the kind and the shared places are used: all constants come from
-    the model.
-    """
-
-    def __init__(self, found_with: AbstractObservables, model: ClassTokenTransformer, length: int):
-        if isinstance(found_with, AbstractHeadObservables) and len(model.attention) == 1:
-            coordinates, kind = coordinates_read([model]), type(found_with)
+    def __init__(
+        self,
+        kind: type[AbstractObservables],
+        model: ClassTokenTransformer,
+        length: int,
+        shared: tuple[int, ...] = (),
+    ):
+        if issubclass(kind, AbstractHeadObservables) and len(model.attention) == 1:
+            coordinates = coordinates_read([model])
             # Shared tokens cancel in moments only.
-            shared = found_with.shared if kind is Moments and len(found_with.shared) < length else ()
+            shared = shared if kind is Moments and len(shared) < length else ()
             ends = [
                 kind(heads=end, coordinates=coordinates, shared=shared)
                 for end in fold_heads(model, coordinates, length)
             ]
-        elif isinstance(found_with, CentredOutputs) and len(model.attention) == 1 and model.spec.final_norm:
+        elif issubclass(kind, CentredOutputs) and len(model.attention) == 1 and model.spec.final_norm:
             coordinates = coordinates_read([model])
             mixing = mixing_of(model, coordinates)
             centred = subtract(point(mixing[1:]), point(mixing[:1]))
@@ -227,8 +227,11 @@ class EnclosedObservables:
 def prove_collision(
     found_with: AbstractObservables, model: ClassTokenTransformer, pair: Pair, domain: Domain
 ) -> ExactCollision:
-    """Try to prove that an exact collision of `model` lies near the pair, inside the domain."""
-    enclosed = EnclosedObservables(found_with, model, pair.shape[1])
+    """Try to prove that an exact collision of `model` lies near the pair, inside the domain.
+
+    Of what the pair was found with only the kind and the shared places are used: all constants come from the model.
+    """
+    enclosed = EnclosedObservables(type(found_with), model, pair.shape[1], found_with.shared)
     if model.position_table is None:  # else values are no function of the features, however little places matter
         enclosed.observables = reduced_observables(enclosed.observables, pair)
     observables, points = enclosed.observables, [point(tokens) for tokens in pair]
