@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -137,14 +138,10 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
     heads = sorted({floors.record.cell.model["heads"] for floors in found})
     estimated = any(each and each.estimated for each in (floors.certificates[where] for floors in found))
 
-    def least(h: int, line: tuple[int, bool]) -> float:
-        own = [
-            each.share_of_spread(where)
-            for each in found
-            if each.record.cell.model["heads"] == h and (each.record.cell.length, each.normed) == line
-        ]
-        return max(min(own), MIN_DRAWN) if own else float("nan")
-
+    least: dict[tuple[int, bool, int], float] = {}
+    for each in found:
+        place = each.record.cell.length, each.normed, each.record.cell.model["heads"]
+        least[place] = min(least.get(place, math.inf), max(each.share_of_spread(where), MIN_DRAWN))
     words = "both sequences searched for" if where == "anywhere" else "one sequence drawn, one searched for"
     return Chart(
         name=f"floor-{where.replace(' ', '-')}",
@@ -154,12 +151,12 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
         x_ticks=tuple(heads),
         series=tuple(
             Series(
-                f"{line[0]} tokens{', norm' if line[1] else ''}",
+                f"{length} tokens{', norm' if normed else ''}",
                 tuple(heads),
-                tuple(least(h, line) for h in heads),
+                tuple(least.get((length, normed, h), math.nan) for h in heads),
                 place=i,
             )
-            for i, line in enumerate(lines)
+            for i, (length, normed) in enumerate(lines)
         ),
         caption=f"a readout of slope up to {found[0].slope:g} errs by this; {words}; below {MIN_DRAWN:g} drawn there",
     )
