@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import binom, gamma
 
 from ..._limits import require_size, shortened
 from ...errors import InputError, require, require_count
@@ -33,6 +34,8 @@ BATCH = 4e6
 """Numbers held at once."""
 ROUNDING = 1e-12
 """Errors below this share of the variance are rounding, and given as 0."""
+
+LARGEST = 1e300
 
 Order = tuple[int, ...]
 """Symbols, the one with the highest score first."""
@@ -187,7 +190,7 @@ def check_work(symbols: int, heads: int) -> None:
     tuples = _tuples(symbols, heads)
     raise InputError(
         f"an alphabet of {shortened(symbols)} symbols and {shortened(heads)} heads means "
-        f"{f'{tuples:.1e}' if tuples < math.inf else 'more than 1e300'} tuples of orders, too many to enumerate; "
+        f"{f'{tuples:.1e}' if tuples < LARGEST else 'more than 1e300'} tuples of orders, too many to enumerate; "
         f"use {right}.",
         what="alphabet",
         given=shortened(symbols),
@@ -196,15 +199,9 @@ def check_work(symbols: int, heads: int) -> None:
 
 
 def _tuples(symbols: int, heads: int) -> float:
-    if symbols > 170:  # symbols! is no float any more
-        return 1.0 if heads == 1 else math.inf
-    fewest = min(math.factorial(symbols) - 1, heads - 1)
-    if fewest > 2000:  # at least 2^fewest
-        return math.inf
-    try:
-        return float(math.comb(math.factorial(symbols) + heads - 2, fewest))
-    except OverflowError:
-        return math.inf
+    """Return the multisets of all orders but the last head's, as a float; from 1e300 on they are too many to tell."""
+    orders = min(float(gamma(symbols + 1.0)), LARGEST)
+    return float(binom(orders + heads - 2, heads - 1))
 
 
 def _members(symbols: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.stats import multinomial
 
 from ..._precision import in_double
 from ...errors import require
@@ -68,7 +69,8 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
         scores = np.asarray(jax.vmap(lambda token: folded.scores(token, 0))(jnp.eye(task.dim)))
         symbols = np.array(list(itertools.combinations_with_replacement(range(task.dim), task.length)))
         answers = np.asarray(jax.jit(jax.vmap(in_double(model)))(jnp.eye(task.dim)[symbols]))[:, 0]
-    weights = _multiset_weights(symbols, task.dim)
+    counts = np.stack([np.sum(symbols == symbol, axis=1) for symbol in range(task.dim)], axis=1)
+    weights = multinomial.pmf(counts, task.length, np.full(task.dim, 1 / task.dim))
     targets = values[:, symbols].max(axis=2).sum(axis=0)
     variance = weights @ (targets - weights @ targets) ** 2
     orders = tuple(tuple(np.argsort(-column, kind="stable").tolist()) for column in scores.T)
@@ -79,10 +81,3 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
         orders=orders,
         score_gap=float(np.diff(np.sort(scores, axis=0), axis=0).min()),
     )
-
-
-def _multiset_weights(symbols: np.ndarray, count: int) -> np.ndarray:
-    length = symbols.shape[1]
-    counts = np.stack([np.sum(symbols == symbol, axis=1) for symbol in range(count)], axis=1)
-    logs = math.lgamma(length + 1) - np.vectorize(math.lgamma)(counts + 1.0).sum(axis=1) - length * math.log(count)
-    return np.exp(logs)
