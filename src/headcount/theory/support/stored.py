@@ -97,26 +97,30 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     )
 
 
-def task_support_facts(task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterator[TaskFact]:
-    """Return the support dimension of a task at one of these lengths as a fact, unless it is stored.
+def task_support(task: GeneratedTask, length: int) -> dict[str, Any] | None:
+    """Return the support dimension of a task as it is kept with an experiment; None of a target without a gradient.
 
-    It is not the question, so nothing is raised: there is no fact of data and of a target without a gradient, and
-    `skipped` says why it could not be computed.
+    It is not the question, so nothing is raised: `skipped` says why it could not be computed.
     """
+    try:
+        content = support_dim(task.at(length)).as_dict()
+    except HeadcountError:
+        return None
+    except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
+        return {"skipped": ": ".join([type(error).__name__, *str(error).splitlines()[:1]])}
+    return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
+
+
+def task_support_facts(task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterator[TaskFact]:
+    """Yield the support dimension of a task at one of these lengths, unless it is stored or the task is data."""
     length = max((length for length in lengths if length <= LONGEST), default=min(lengths))
     known = stored.get(ATTACHMENT, {}).get("length") == length
     if known or not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
         return
-    try:
-        content = support_dim(task.at(length)).as_dict()
-    except HeadcountError:
-        return
-    except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
-        content = {"skipped": ": ".join([type(error).__name__, *str(error).splitlines()[:1]])}
-    content = {name: value for name, value in content.items() if name not in ("witness", "gradients")}
-    yield TaskFact(
-        ATTACHMENT, content, content.get("sentence") or f"support dimension not known ({content['skipped']})"
-    )
+    content = task_support(task, length)
+    if content is not None:
+        words = content.get("sentence") or f"support dimension not known ({content['skipped']})"
+        yield TaskFact(ATTACHMENT, content, words)
 
 
 def attach_support(
