@@ -115,7 +115,8 @@ def bounds(
             require_size("heads", heads, MAX_LISTED)
             require_size("intrinsic_dim", intrinsic_dim, MAX_LISTED)
             setting = BoundedClass(**sizes, **for_class)
-            drawn = _drawn_values(setting, int(symbols), int(draw))
+            check_work(int(symbols), min(heads, max(1, intrinsic_dim - 1)))
+            drawn = alphabet_values(intrinsic_dim, int(symbols), int(draw))
             return _bounds_document(_hard_bounds(setting, drawn, eps), lambda: _hard_chart(setting, drawn))
         setting = BoundedClass(**sizes, **for_class, positions=positions)
         steepness = float(intrinsic_dim) if outer_slope is None else outer_slope
@@ -170,12 +171,18 @@ def _lines(bound: Bound) -> Iterator[Text]:
         yield text(("needs", "dim"), *conditions, indent=2)
 
 
+def _series(rows: dict[str, list[float]], heads: tuple[int, ...]) -> tuple[Series, ...]:
+    return tuple(Series(name, heads, tuple(row), place=place) for place, (name, row) in enumerate(rows.items()))
+
+
 def _exponent_chart(setting: Setting) -> Chart:
     """k against heads below D, one line per length; a gap where the bound says nothing."""
     require_size("intrinsic_dim", setting.intrinsic_dim, MAX_DRAWN)
     heads = tuple(range(1, max(2, setting.intrinsic_dim)))
     lengths = sorted({*LENGTHS, setting.length})
-    rows = {t: [exponent(h, setting.intrinsic_dim, t, setting.head_dim) for h in heads] for t in lengths}
+    dims, head_dim = setting.intrinsic_dim, setting.head_dim
+    rows = {f"{t} tokens": [exponent(h, dims, t, head_dim) for h in heads] for t in lengths}
+    rows = {name: [k if k > 0 else float("nan") for k in row] for name, row in rows.items()}
     return Chart(
         name="exponent",
         title=f"Too few heads for D = {setting.intrinsic_dim}, heads of width {setting.head_dim}",
@@ -183,10 +190,7 @@ def _exponent_chart(setting: Setting) -> Chart:
         y_label="exponent k of M = Omega(eps^-k)",
         x_ticks=heads,
         log_y=False,
-        series=tuple(
-            Series(f"{t} tokens", heads, tuple(k if k > 0 else float("nan") for k in row), place=place)
-            for place, (t, row) in enumerate(rows.items())
-        ),
+        series=_series(rows, heads),
         caption="Theorem 2(2), arXiv 2510.06662, as eps goes to 0; a gap where the bound is vacuous",
     )
 
@@ -210,7 +214,7 @@ def _floor_chart(setting: RankSetting) -> Chart:
             return many_points_floor(heads, rank, dim, points)
         return rank_one_floor(heads, dim) if one else rank_floor(heads, rank, dim)
 
-    rows = {d: [least_error(h, d) for h in HEADS] for d in dims}
+    rows = {f"points in {d} dimensions": [least_error(h, d) for h in HEADS] for d in dims}
     kind = "hard heads of rank one" if one else f"heads of rank {rank}"
     return Chart(
         name="floor",
@@ -220,10 +224,7 @@ def _floor_chart(setting: RankSetting) -> Chart:
         x_ticks=HEADS[::4],
         log_x=True,
         log_y=False,
-        series=tuple(
-            Series(f"points in {d} dimensions", HEADS, tuple(row), place=place)
-            for place, (d, row) in enumerate(rows.items())
-        ),
+        series=_series(rows, HEADS),
         caption="A lower bound for any directions, values and outputs; ours, after Theorem 2, arXiv 2407.16153",
     )
 
@@ -237,12 +238,6 @@ def _require_class_options(model_class: str | None, given: Iterable[str]) -> Non
         known = " or ".join(MODEL_CLASSES)
         require(model_class is not None, f"{flag} is an option of --class {known}; give --class too.")
         require(only == model_class, f"{flag} is an option of --class {only}, got --class {model_class}.")
-
-
-def _drawn_values(setting: BoundedClass, symbols: int, task_seed: int) -> Float[np.ndarray, "D symbols"]:
-    """The values of the symbols, of an alphabet that can be enumerated."""
-    check_work(symbols, min(setting.heads, max(1, setting.intrinsic_dim - 1)))
-    return alphabet_values(setting.intrinsic_dim, symbols, task_seed)
 
 
 def _hard_bounds(setting: BoundedClass, values: Float[np.ndarray, "D symbols"], eps: float) -> tuple[Bound, ...]:
@@ -267,7 +262,7 @@ def _hard_chart(setting: BoundedClass, values: Float[np.ndarray, "D symbols"]) -
     # Of large alphabets one length is all that a minute allows.
     others = HARD_LENGTHS if work(values.shape[1], min(setting.heads, setting.intrinsic_dim)) < MAX_WORK / 20 else ()
     lengths = sorted({*others, setting.length})
-    rows = {length: tuple(alphabet_floor(values, count, length).nmse for count in heads) for length in lengths}
+    rows = {f"{t} tokens": [alphabet_floor(values, count, t).nmse for count in heads] for t in lengths}
     return Chart(
         name="hard-floor",
         title=f"Any hard heads on {values.shape[1]} symbols, a sum of {setting.intrinsic_dim} maxima",
@@ -275,9 +270,7 @@ def _hard_chart(setting: BoundedClass, values: Float[np.ndarray, "D symbols"]) -
         y_label="least error (NMSE)",
         x_ticks=heads,
         log_y=False,
-        series=tuple(
-            Series(f"{length} tokens", heads, row, place=place) for place, (length, row) in enumerate(rows.items())
-        ),
+        series=_series(rows, heads),
         caption="The least over all orders of the symbols, with the best readout",
     )
 
