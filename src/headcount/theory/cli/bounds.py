@@ -29,6 +29,7 @@ from .. import (
     rank_one_floor,
 )
 from ..bounds import exponent
+from ..doors import require_positive
 from ..floors.alphabet import MAX_WORK, check_work, hard_bound, score_gap_bound, work
 from ..floors.bounded import class_bounds
 from ..floors.one_head import one_head_bounds
@@ -112,6 +113,7 @@ def bounds(
         symbols, draw = for_class.pop("alphabet", SYMBOLS), for_class.pop("task_seed", 0)
         sizes = {"heads": heads, "intrinsic_dim": intrinsic_dim, "length": length, "head_dim": head_dim}
         if model_class == "hard":
+            require_positive(eps=eps)
             require_size("heads", heads, MAX_LISTED)
             require_size("intrinsic_dim", intrinsic_dim, MAX_LISTED)
             setting = BoundedClass(**sizes, **for_class)
@@ -120,6 +122,7 @@ def bounds(
             return _bounds_document(_hard_bounds(setting, drawn, eps), lambda: _hard_chart(setting, drawn))
         setting = BoundedClass(**sizes, **for_class, positions=positions)
         steepness = float(intrinsic_dim) if outer_slope is None else outer_slope
+        require_positive(outer_slope=steepness)
         return _bounds_document(_bounded_bounds(setting, eps, steepness), lambda: _phase_chart(setting, eps, steepness))
     require(
         intrinsic_dim is not None or rank is not None,
