@@ -140,7 +140,7 @@ def test_fewer_numbers_tell_all_that_the_model_reads_for_every_value_is_an_affin
     assert set(observables.owners) == set(full.owners)
     tokens = jnp.asarray(pair.reshape(-1, DIM))
     features, values = (
-        np.asarray(jax.vmap(lambda x, one=one: one.values(x, 0))(tokens)) for one in (observables, full)
+        np.asarray(jax.vmap(lambda x, one=one: one.token_values(x, 0))(tokens)) for one in (observables, full)
     )
     features, values = (
         1e3 * (array - array.mean(axis=0)) for array in (features[:, : len(observables.features)], values)

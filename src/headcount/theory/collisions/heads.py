@@ -39,7 +39,7 @@ class FoldedHeads(eqx.Module):
     def scores(self, token: Float[AnyArray, " dim"], place: Any) -> Float[AnyArray, " heads"]:
         return self.score_weight @ self.hidden(token, place) + self.score_bias[place]
 
-    def values(self, token: Float[AnyArray, " dim"], place: Any) -> Float[AnyArray, " coordinates"]:
+    def token_values(self, token: Float[AnyArray, " dim"], place: Any) -> Float[AnyArray, " coordinates"]:
         return self.value_weight @ self.hidden(token, place) + self.value_bias[place]
 
 

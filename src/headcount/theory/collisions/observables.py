@@ -122,9 +122,9 @@ class AbstractHeadObservables(AbstractObservables):
         """Return the places that are not shared."""
         return np.array([place for place in range(length) if place not in self.shared])
 
-    def values(self, token: Float[Array, " dim"], place: Any) -> Float[Array, " coordinates"]:
+    def token_values(self, token: Float[Array, " dim"], place: Any) -> Float[Array, " coordinates"]:
         if self.features is None:
-            return self.heads.values(token, place)
+            return self.heads.token_values(token, place)
         return jnp.concatenate([token, self.heads.hidden(token, place)])[np.array(self.coordinates)[:, 1]]
 
 
@@ -132,15 +132,17 @@ class HeadOutputs(AbstractHeadObservables):
     """The output of every head, before W_O."""
 
     def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
-        return jnp.sum(self._attention_weights(tokens) * jax.vmap(self.values)(tokens, np.arange(len(tokens))), axis=0)
+        return jnp.sum(
+            self._attention_weights(tokens) * jax.vmap(self.token_values)(tokens, np.arange(len(tokens))), axis=0
+        )
 
     def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
         """a_i(t) (dv_i(t) + (v_i(t) - output_i) ds_i(t)) for every token t."""
         places, weights = np.arange(len(tokens)), self._attention_weights(tokens)
-        values = jax.vmap(self.values)(tokens, places)
+        values = jax.vmap(self.token_values)(tokens, places)
         outputs = jnp.sum(weights * values, axis=0)
         score_slopes = jax.vmap(jax.jacfwd(self.heads.scores))(tokens, places)[:, self.owners]
-        value_slopes = jax.vmap(jax.jacfwd(self.values))(tokens, places)
+        value_slopes = jax.vmap(jax.jacfwd(self.token_values))(tokens, places)
         return jnp.moveaxis(weights[..., None] * (value_slopes + (values - outputs)[..., None] * score_slopes), 0, 1)
 
     def _attention_weights(self, tokens: Tokens) -> Float[Array, "length coordinates"]:
@@ -199,7 +201,9 @@ class Moments(AbstractHeadObservables):
     def _contribution(self, token: Float[Array, " dim"], place: Any, scale: Scale) -> Float[Array, " observed"]:
         """Return the contribution of one token: its weight in each head, and the weight times each value."""
         weights = jnp.exp(self.heads.scores(token, place) - scale)
-        return jnp.concatenate([weights[np.unique(self.owners)], weights[self.owners] * self.values(token, place)])
+        return jnp.concatenate(
+            [weights[np.unique(self.owners)], weights[self.owners] * self.token_values(token, place)]
+        )
 
 
 def check_fit(model: ClassTokenTransformer, task: GeneratedTask, *, done: str = "collisions are searched") -> None:

@@ -169,7 +169,7 @@ class Fitted:
     function: Callable[[Float[Array, " dim"]], Float[Array, ""]]
     dim: int
 
-    def values(self, points: Float[np.ndarray, "points dim"]) -> Float[np.ndarray, " points"]:
+    def values_at(self, points: Float[np.ndarray, "points dim"]) -> Float[np.ndarray, " points"]:
         """Return its values in float64."""
         values = _in_chunks(self.function, points, slopes=False)
         self._require_finite(values, points, "be finite on the cube")
@@ -186,7 +186,7 @@ class Fitted:
     @functools.cached_property
     def range(self) -> tuple[float, float]:
         """Its minimum and maximum over sample points."""
-        values = self.values(sample_points(self.dim, "held out"))
+        values = self.values_at(sample_points(self.dim, "held out"))
         return float(values.min()), float(values.max())
 
     def net(self, *, low: float = 0.0, high: float = 1.0, delta: float) -> ReluNet:
@@ -195,7 +195,9 @@ class Fitted:
         A larger cube [low, high]^dim is rescaled onto [0,1]^dim first, since the function need not exist outside. With
         low = -m and high = 1 + m, a point within e of some z in [0,1]^dim becomes one within e + m of it.
         """
-        fit, error = interpolate(self.values, delta) if self.dim == 1 else fit_ridges(self.values, self.dim, delta)
+        fit, error = (
+            interpolate(self.values_at, delta) if self.dim == 1 else fit_ridges(self.values_at, self.dim, delta)
+        )
         if fit is None:
             raise InputError(
                 f"{self.name}: no two-layer ReLU net of at most {MAX_UNITS} units was found within {delta:.2g} of it, "
@@ -287,5 +289,5 @@ def _require_same(part: RidgeSum | Fitted, function: Fitted) -> None:
     """Compare a sum of ridges with the task's own function at random points."""
     if isinstance(part, RidgeSum):
         points = named_generator(0, "probed points").uniform(0, 1, (PROBES, function.dim))
-        gap = float(np.abs([part(point) for point in points] - function.values(points)).max())
+        gap = float(np.abs([part(point) for point in points] - function.values_at(points)).max())
         require(gap < SAME, f"{function.name}: the given part differs from the task's by {gap:.2g}.")
