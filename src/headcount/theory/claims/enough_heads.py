@@ -33,7 +33,7 @@ CONTROL_EPS = SHARED_EPS = 0.03
 
 
 def sequence_recovery(selector_q: float | None = None) -> Finding:
-    """Whether inputs are recovered within the promise of q by a selector of that q, or of another for all."""
+    """Check whether inputs are recovered within the promise of q by a selector of that q, or of another for all."""
     length, powers, errors = 8, (1e2, 1e3, 1e4), []
     generator = named_generator(0, "ledger", "density")
     drawn, apart = generator.uniform(0, 1, (256, length, 1)), 10 ** generator.uniform(-0.5, 1, (256, 1, 1))

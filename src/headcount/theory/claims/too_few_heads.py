@@ -88,7 +88,7 @@ def too_few_heads() -> Finding:
 
 
 def _certified_floor(model: ClassTokenTransformer) -> Finding:
-    """Whether every readout after these heads has a certified error on max + min above what D heads promise."""
+    """Check whether every readout after these heads has a certified error on max + min above what D heads promise."""
     task, promised = max_plus_min(length=8), _constructed(8).promised
     # Sharp heads need many short steps.
     (pairs,) = find_collisions([model], task, domain_of(task), starts=32, steps=300)
@@ -125,8 +125,9 @@ def collisions_of_a_construction() -> Finding:
 
 
 def uniqueness_of_dim(doubled: bool = False) -> Finding:
-    """Whether as many tokens matter as there are components, for two tasks as long as the corollary wants; or for one
-    of them with a component written twice.
+    """Check whether as many tokens matter as there are components, for two tasks as long as the corollary wants.
+
+    `doubled`: one of them has a component written twice.
     """
     least = unique_dim(2, 3, 650)
     retrieval = functools.partial(Retrieval, length=650, dim=1, distribution="cube")
@@ -143,7 +144,7 @@ def uniqueness_of_dim(doubled: bool = False) -> Finding:
 
 
 def _proved(tasks: Iterable[tuple[str, Retrieval]]) -> Finding:
-    """Whether on each task as many gradients are proved non-zero as it has components."""
+    """Check whether on each task as many gradients are proved non-zero as it has components."""
     supports = [(name, support_dim(task, starts=64)) for name, task in tasks]
     words = ", ".join(f"{name}: {each.proved} of {each.components}" for name, each in supports)
     return f"gradients proved non-zero of components: {words}", promise_verdict(all(each.exact for _, each in supports))

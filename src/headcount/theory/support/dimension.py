@@ -80,7 +80,7 @@ class Support:
 
     @property
     def grows(self) -> bool:
-        """Whether longer sequences have more tokens that matter; if that goes on, no one D fits.
+        """Whether longer sequences have more tokens that matter; if that continues, no one D fits.
 
         A length at which every token matters is not compared with longer ones: it has room for no more.
         """
