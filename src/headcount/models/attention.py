@@ -4,7 +4,6 @@ A kind of attention is a row of `READINGS`; its options are fields of `AbstractA
 `to_torch.py`. All functions are written for one sequence. An absent token has weight exactly 0 in every kind.
 """
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -94,7 +93,7 @@ class AbstractAttentionSpec(AbstractSpec):
     """
 
     output_axes: ClassVar[tuple[str, ...]]
-    """The axes of W_O, which kinds order in their own way."""
+    """The order of W_O's axes "heads", "head_dim" and "stream", which is a kind's own."""
 
     kv_heads: int | None = option(None, "Sets of keys and values that heads share (default: one per head).")
     window: int | None = option(None, "Tokens that a query sees: the class token the last ones (default: all).")
@@ -139,25 +138,29 @@ class AbstractAttentionSpec(AbstractSpec):
 
     @property
     @abstractmethod
-    def axis_sizes(self) -> dict[str, int]:
-        """Of one layer: its heads and groups, the numbers that a head compares and carries, and those of the stream."""
+    def stream_dim(self) -> int:
+        """Numbers of a token inside, which W_Q, W_K and W_V read and W_O writes."""
 
     @property
-    def head_axes(self) -> dict[str, tuple[str, ...]]:
-        """The axes of every array of a layer's `HeadWeights` that no bias is."""
-        inwards = {"query": ("heads", "rank"), "key": ("groups", "rank"), "value": ("groups", "head_dim")}
-        return {name: (*axes, "stream") for name, axes in inwards.items()} | {"output": self.output_axes}
+    def total_heads(self) -> int:
+        """Heads of a layer."""
+        return self.heads
+
+    @property
+    def total_groups(self) -> int:
+        """Sets of keys and values of a layer."""
+        return self.groups
 
     @property
     def head_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of these arrays."""
-        sizes = self.axis_sizes
-        return {name: tuple(sizes[axis] for axis in axes) for name, axes in self.head_axes.items()}
-
-    @property
-    def head_parameters(self) -> int:
-        """Numbers in these arrays."""
-        return sum(map(math.prod, self.head_shapes.values()))
+        """The shapes of the arrays of a layer's `HeadMatrices` that no bias is."""
+        sizes = {"heads": self.total_heads, "head_dim": self.head_dim, "stream": self.stream_dim}
+        return {
+            "query": (self.total_heads, self.rank, self.stream_dim),
+            "key": (self.total_groups, self.rank, self.stream_dim),
+            "value": (self.total_groups, self.head_dim, self.stream_dim),
+            "output": tuple(sizes[axis] for axis in self.output_axes),
+        }
 
     def require_length(self, length: int) -> None:
         for name in ("window", "top_k"):
@@ -171,7 +174,7 @@ class AbstractAttentionSpec(AbstractSpec):
             )
 
 
-class HeadWeights(eqx.Module):
+class HeadMatrices(eqx.Module):
     """W_Q of every head, W_K and W_V of every head or of every group of heads, and W_O."""
 
     query: Float[AnyArray, "heads rank stream"]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .class_token.removal import HeadRemoval
 
 Arrays = dict[str, np.ndarray]
+Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +51,10 @@ class AbstractSpec(ABC):
 
     kind: ClassVar[str]
     """The name under which the spec class is registered and stored."""
-    standardises: ClassVar[bool]
+    standardises: ClassVar[bool] = True
     """Whether the model is trained on tokens and targets of mean 0 and variance 1 rather than in the task's units; may
     depend on the fields."""
-    precisions: ClassVar[tuple[Precision, ...]]
+    precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
     """The precisions in which it may be trained; may depend on the fields."""
     left_out_at_default: ClassVar[tuple[str, ...]] = ()
     """Fields that `as_dict` leaves out where they have their default value: those that were added after results had
@@ -69,6 +70,8 @@ class AbstractSpec(ABC):
     """Where the model answers: a field, or a constant of the class."""
     vocabulary: int = 0
     """How many token ids the model looks up in a learned table, a token being one id; 0: tokens are numbers."""
+    masks_padding: bool = False
+    """Whether the model leaves absent tokens out; see `masks_nan`."""
 
     def check_fields(self) -> None:
         """Raise `InputError` for a field that is no count, truth value or choice where its declared type is one."""
@@ -84,7 +87,7 @@ class AbstractSpec(ABC):
     @property
     def masks_nan(self) -> bool:
         """Whether tokens that are all NaN are absent: what they hold, and how many there are, changes nothing."""
-        return False
+        return self.masks_padding
 
     @property
     def drops(self) -> bool:
@@ -106,15 +109,18 @@ class AbstractSpec(ABC):
         return None
 
     @abstractmethod
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "AbstractModel":
-        """Initial weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone."""
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "AbstractModel":
+        """Initial weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone.
+
+        Without a seed every array is a `jax.ShapeDtypeStruct`, as `layers.initial_array` gives it.
+        """
 
     def require_length(self, length: int) -> None:  # noqa: B027 - most kinds read any length
         """Raise `InputError` where the spec does not fit sequences of `length` tokens."""
 
-    @abstractmethod
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         """Return the number of trained numbers."""
+        return sum(array.size for array in jax.tree.leaves(skeleton(self, length, dim, outputs)))
 
     @abstractmethod
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
@@ -127,16 +133,13 @@ class AbstractSpec(ABC):
     def activations(self, *, length: int, dim: int) -> int:
         """Estimate how many numbers one sequence keeps for its gradient."""
 
-    @abstractmethod
     def with_rank(self, rank: int) -> Self:
         """Return the same spec with another rank, and with it whatever is tied to the rank."""
+        return dataclasses.replace(self, rank=rank)  # pyright: ignore[reportArgumentType] - see the class
 
     @abstractmethod
-    def sizes(self, arrays: Arrays) -> dict[str, int]:
-        """`length`, `dim` and `outputs`, which the spec leaves open, read from the arrays of a model.
-
-        Raises `InputError` where an array that is needed is missing.
-        """
+    def sizes(self, shapes: Shapes) -> dict[str, int]:
+        """`length`, `dim` and `outputs`, which the spec leaves open, read from the shapes of a model's arrays."""
 
     def padded(self) -> Self:
         """Return the spec that a program is compiled for: itself, or one of more heads that several head counts share.
@@ -148,10 +151,8 @@ class AbstractSpec(ABC):
     def as_dict(self) -> dict[str, Any]:
         """The kind and every field, less those `left_out_at_default`, as JSON; `spec_from_dict` gives the spec back."""
         content = {"kind": self.kind} | dataclasses.asdict(self)  # pyright: ignore[reportArgumentType] - see the class
-        for field in dataclasses.fields(self):  # pyright: ignore[reportArgumentType]
-            if field.name in self.left_out_at_default and content[field.name] == field.default:
-                del content[field.name]
-        return content
+        defaults = {name: getattr(type(self), name) for name in self.left_out_at_default}
+        return {name: value for name, value in content.items() if name not in defaults or value != defaults[name]}
 
 
 class AbstractModel(eqx.Module):
@@ -230,8 +231,7 @@ class AbstractModel(eqx.Module):
 
     def to_arrays(self) -> Arrays:
         """Return every array of the model by its path, such as `attention.0.query`."""
-        leaves, _ = jax.tree_util.tree_flatten_with_path(self)
-        return {_name(path): np.asarray(leaf) for path, leaf in leaves}
+        return {name: np.asarray(array) for name, array in named_arrays(self).items()}
 
     def to_torch(self) -> "torch.nn.Module":
         """Return the model as a plain PyTorch module in evaluation mode, with the parameter names of `to_arrays`.
@@ -285,38 +285,38 @@ def spec_from_dict(content: dict[str, Any]) -> AbstractSpec:
         raise InputError(f"{fields} is no spec of kind {kind}: {error}.") from error
 
 
+@functools.cache
+def skeleton(spec: AbstractSpec, length: int, dim: int, outputs: int) -> AbstractModel:
+    """Return the model of that spec for these sizes, with the shape of every array in place of the array."""
+    return spec.init(None, length=length, dim=dim, outputs=outputs)
+
+
+def named_arrays(model: AbstractModel) -> dict[str, Any]:
+    """Return every array of the model by its path, as it is: NumPy's, JAX's, or only its shape."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(model)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
 def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
     """Return the model of that spec with these arrays; `from_arrays(spec, model.to_arrays())` is `model`.
 
     Raises `InputError` where an array is missing, surplus or of another shape than the spec says.
     """
-    sizes = spec.sizes(arrays)
+    try:
+        sizes = spec.sizes({name: array.shape for name, array in arrays.items()})
+    except LookupError as error:
+        raise InputError(f"{', '.join(sorted(arrays))} are not the arrays of {spec}: {error}.") from error
     for name, size in sizes.items():
         require_count(f"the {name} of the arrays", size)
-    skeleton = spec.init(0, **sizes)
-    needed = set(skeleton.to_arrays())
-    missing, surplus = sorted(needed - arrays.keys()), sorted(arrays.keys() - needed)
+    model = skeleton(spec, **sizes)
+    needed = named_arrays(model)
+    missing, surplus = sorted(needed.keys() - arrays.keys()), sorted(arrays.keys() - needed.keys())
     require(not missing, f"missing arrays for {spec}: {', '.join(missing)}.")
     require(not surplus, f"arrays that {spec} does not have: {', '.join(surplus)}.")
-
-    def fill(path, leaf):
-        array = arrays[_name(path)]
-        require(array.shape == leaf.shape, f"{_name(path)} has shape {array.shape}; {spec} needs {leaf.shape}.")
-        return array
-
-    return jax.tree_util.tree_map_with_path(fill, skeleton)
-
-
-def axis_size(arrays: Arrays, name: str, axis: int) -> int:
-    """Return the size of one axis of the array `name`. Raises `InputError` where there is no such array or axis."""
-    require(name in arrays, f"the arrays of this model must include {name}, got {', '.join(sorted(arrays))}.")
-    shape = arrays[name].shape
-    require(axis < len(shape), f"{name} must have at least {axis + 1} axes, got shape {shape}.")
-    return shape[axis]
-
-
-def _name(path) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
+    for name, leaf in needed.items():
+        shape = arrays[name].shape
+        require(shape == leaf.shape, f"{name} has shape {shape}; {spec} needs {leaf.shape}.")
+    return jax.tree.unflatten(jax.tree.structure(model), [arrays[name] for name in needed])
 
 
 def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None) -> Any:

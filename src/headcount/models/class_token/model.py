@@ -24,8 +24,8 @@ from jaxtyping import Bool, Float
 from ..._choices import Backend
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
 from ...errors import require
-from ..attention import HeadWeights, places_of, share_groups, unread_keys
-from ..base import AbstractModel, absent_tokens, read_tokens
+from ..attention import HeadMatrices, places_of, share_groups, unread_keys
+from ..base import AbstractModel, absent_tokens, named_arrays, read_tokens, skeleton
 from ..layers import POSITION_SCALE, Linear, draw_linear, draw_normal, draw_uniform, with_zeros
 from .spec import ClassTokenSpec
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 CLASS_TOKEN_SCALE = 0.1
 
 
-class Attention(HeadWeights):
+class Attention(HeadMatrices):
     """The heads of a layer, whose W_O is over the concatenated heads."""
 
     @property
@@ -162,35 +162,10 @@ class ClassTokenTransformer(AbstractModel):
             require(heads == self.spec.heads, what="heads", given=heads, needed=needed)
             return self
         spec = replace(self.spec, heads=heads)
-        sizes = {"heads": heads, "groups": spec.groups, "stream": spec.total_dim}
-
-        def fit(array: AnyArray, *axes: str) -> AnyArray:
-            for axis, name in enumerate(axes):
-                if name in sizes:
-                    array = _resized(array, axis, sizes[name])
-            return array
-
-        def fit_attention(layer: Attention) -> Attention:
-            return Attention(**{name: fit(getattr(layer, name), *axes) for name, axes in spec.head_axes.items()})
-
-        def fit_inner(net: InnerNet) -> InnerNet:
-            return InnerNet(
-                first=Linear(fit(net.first.weight, "inner", "stream"), net.first.bias),
-                second=Linear(fit(net.second.weight, "stream", "inner"), fit(net.second.bias, "stream")),
-            )
-
-        table = self.position_table
-        return type(self)(
-            encoder_in=self.encoder_in,
-            encoder_out=Linear(fit(self.encoder_out.weight, "stream", "hidden"), fit(self.encoder_out.bias, "stream")),
-            position_table=table if table is None or self.concatenated else fit(table, "length", "stream"),
-            class_token=fit(self.class_token, "stream"),
-            attention=tuple(fit_attention(layer) for layer in self.attention),
-            inner=tuple(fit_inner(net) for net in self.inner),
-            readout_in=Linear(fit(self.readout_in.weight, "hidden", "stream"), self.readout_in.bias),
-            readout_out=self.readout_out,
-            spec=spec,
-        )
+        sizes = spec.sizes({name: array.shape for name, array in named_arrays(self).items()})
+        model = skeleton(spec, **sizes)
+        arrays = [_resized(*pair) for pair in zip(jax.tree.leaves(self), jax.tree.leaves(model), strict=True)]
+        return jax.tree.unflatten(jax.tree.structure(model), arrays)
 
     def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
         """Return the model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
@@ -238,7 +213,9 @@ class ClassTokenTransformer(AbstractModel):
         )
 
 
-def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int) -> ClassTokenTransformer:
+def draw_class_token_transformer(
+    spec: ClassTokenSpec, seed: int | None, *, length: int, dim: int, outputs: int
+) -> ClassTokenTransformer:
     """Weights for sequences of `length` tokens, drawn as PyTorch draws its layers: uniform within 1/sqrt(fan-in)."""
     total, hidden, code = spec.total_dim, spec.hidden, spec.position_dim
 
@@ -272,12 +249,12 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
     )
 
 
-def _resized(array: AnyArray, axis: int, size: int) -> AnyArray:
-    """Return the array cut, or filled up with zeros, to `size` along one axis."""
-    array = array[(slice(None),) * axis + (slice(size),)]
-    missing = list(array.shape)
-    missing[axis] = size - array.shape[axis]
-    if missing[axis] == 0:
-        return array
-    xp = array.__array_namespace__()
-    return xp.concat([array, xp.zeros(missing, dtype=array.dtype)], axis=axis)
+def _resized(array: AnyArray, like: AnyArray) -> AnyArray:
+    """Return the array cut, or filled up with zeros, to another shape."""
+    for axis, size in enumerate(like.shape):
+        array = array[(slice(None),) * axis + (slice(size),)]
+        missing = (*array.shape[:axis], size - array.shape[axis], *array.shape[axis + 1 :])
+        if missing[axis]:
+            xp = array.__array_namespace__()
+            array = xp.concat([array, xp.zeros(missing, dtype=array.dtype)], axis=axis)
+    return array

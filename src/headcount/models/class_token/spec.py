@@ -7,12 +7,12 @@ Source: the model class H(h, n, d, T, M) of Yu et al. (arXiv 2510.06662), sectio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
-from ..._choices import Positions, Precision
+from ..._choices import Positions
 from ..._options import option
 from ...backends.advance import ModelSizes
 from ...errors import require, require_count
 from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec
-from ..base import Arrays, axis_size
+from ..base import Shapes
 from ..layers import POSITION_CODE_DIM
 
 if TYPE_CHECKING:
@@ -53,8 +53,6 @@ class ClassTokenSpec(AbstractAttentionSpec):
     """
 
     kind: ClassVar[str] = "class-token"
-    standardises: ClassVar[bool] = True
-    precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
     left_out_at_default: ClassVar[tuple[str, ...]] = (
         "masks_padding",
         "vocabulary",
@@ -120,23 +118,13 @@ class ClassTokenSpec(AbstractAttentionSpec):
         return self.heads * self.head_dim
 
     @property
-    def axis_sizes(self) -> dict[str, int]:
-        """Sizes of the axes of a layer's heads; the stream is the embedding."""
-        sizes = {"heads": self.heads, "groups": self.groups, "rank": self.rank, "head_dim": self.head_dim}
-        return sizes | {"stream": self.total_dim}
+    def stream_dim(self) -> int:
+        return self.total_dim
 
     @property
     def position_dim(self) -> int:
         """Numbers of one position in the table; 0 without positions."""
         return {"none": 0, "additive": self.total_dim, "concatenated": POSITION_CODE_DIM}[self.positions]
-
-    @property
-    def masks_nan(self) -> bool:
-        """Whether tokens that are all NaN are absent."""
-        return self.masks_padding
-
-    def with_rank(self, rank: int) -> Self:
-        return replace(self, rank=rank)
 
     def padded(self) -> Self:
         """Round up to the next multiple of four heads where heads are narrow, of fewer where they are wide.
@@ -183,36 +171,19 @@ class ClassTokenSpec(AbstractAttentionSpec):
             beta=self.beta,
         )
 
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
-        from .model import draw
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
+        from .model import draw_class_token_transformer
 
         self.require_length(length)
-        return draw(self, seed, length=length, dim=dim, outputs=outputs)
+        return draw_class_token_transformer(self, seed, length=length, dim=dim, outputs=outputs)
 
-    def sizes(self, arrays: Arrays) -> dict[str, int]:
-        outputs, dim = axis_size(arrays, "readout_out.bias", 0), axis_size(arrays, "encoder_in.weight", 1)
-        length = self.least_length if self.positions == "none" else axis_size(arrays, "position_table", 0)
-        if self.positions == "concatenated":
-            dim -= axis_size(arrays, "position_table", 1)
-        dim = 1 if self.vocabulary else dim
-        return {"length": length, "dim": dim, "outputs": outputs}
-
-    def feed_forward_parameters(self, *, dim: int, outputs: int = 1) -> int:
-        """M as the first paper counts it: weights and biases of the encoder net P and the readout net F."""
-        total, hidden = self.total_dim, self.hidden
-        before = (self.vocabulary or dim) + (POSITION_CODE_DIM if self.positions == "concatenated" else 0)
-        encoder = hidden * before + hidden + total * hidden + total
-        readout = hidden * total + hidden + outputs * hidden + outputs
-        return encoder + readout
-
-    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        """M, the four attention matrices of each layer, the class token, the position table."""
-        total = self.total_dim
-        attention = self.head_parameters * self.layers
-        nets = self.feed_forward_parameters(dim=dim, outputs=outputs)
-        if self.inner_hidden:
-            nets += (self.layers - 1) * (2 * total * self.inner_hidden + self.inner_hidden + total)
-        return nets + attention + total + length * self.position_dim
+    def sizes(self, shapes: Shapes) -> dict[str, int]:
+        code = self.position_dim if self.positions == "concatenated" else 0
+        return {
+            "length": shapes["position_table"][0] if self.position_dim else self.least_length,
+            "dim": 1 if self.vocabulary else shapes["encoder_in.weight"][1] - code,
+            "outputs": shapes["readout_out.bias"][0],
+        }
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
         """Count those of the folded forward pass. The per-batch work (u_i, W_V,i W2) is left out."""

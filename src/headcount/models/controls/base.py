@@ -3,20 +3,19 @@
 y = W2 gelu(W1 r(X) + b1) + b2      r(X): what an architecture makes of the sequence
 """
 
+import bisect
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from ..._choices import Precision
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
 from ...errors import require
-from ..base import AbstractModel, AbstractSpec, Arrays, absent_tokens, axis_size, read_tokens
+from ..base import AbstractModel, AbstractSpec, Shapes, absent_tokens, read_tokens
 from ..layers import POSITION_CODE_DIM, POSITION_SCALE, Linear, draw_linear, draw_normal, looked_up
 
 MAX_WIDTH = 1 << 16
@@ -31,9 +30,6 @@ class AbstractControlSpec(AbstractSpec):
     `matched`. With `positions="concatenated"` a learned code of 8 numbers is concatenated to every token. Where
     `answered_at` is "query" the last token is the query. `masks_padding` and `vocabulary` are as in `ClassTokenSpec`.
     """
-
-    standardises: ClassVar[bool] = True
-    precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
 
     heads: int
     width: int
@@ -52,13 +48,8 @@ class AbstractControlSpec(AbstractSpec):
     def matched(cls, like: AbstractSpec, *, length: int, dim: int, outputs: int, **fields: Any) -> Self:
         """The spec whose width comes nearest to as many parameters as `like` has, for the same sequences and answers.
 
-        Args:
-            like: The transformer to compare with. Its `heads`, `rank` and `head_dim` are noted; where it answers,
-                whether it has positions, and how it reads absent tokens and token ids are taken over.
-            length: Tokens of a sequence.
-            dim: Numbers of a token.
-            outputs: Numbers of an answer.
-            fields: Other fields of the spec.
+        `heads`, `rank` and `head_dim` of `like` are noted; where it answers, whether it has positions, and how it reads
+        absent tokens and token ids are taken over. `fields` are other fields of the spec.
 
         Raises:
             InputError: If `like` has fewer parameters than this kind has at width 1.
@@ -90,12 +81,12 @@ class AbstractControlSpec(AbstractSpec):
             what="hidden",
             given=smallest.hidden,
         )
-        return replace(smallest, width=_nearest_width(lambda w: replace(smallest, width=w).parameters(**sizes), wanted))
 
-    @property
-    def masks_nan(self) -> bool:
-        """Whether tokens that are all NaN are absent."""
-        return self.masks_padding
+        def parameters_at(width: int) -> int:
+            return replace(smallest, width=width).parameters(**sizes)
+
+        above = bisect.bisect_right(range(MAX_WIDTH), wanted, lo=2, key=parameters_at)
+        return replace(smallest, width=min(above - 1, above, key=lambda width: abs(parameters_at(width) - wanted)))
 
     @property
     def code_dim(self) -> int:
@@ -107,22 +98,16 @@ class AbstractControlSpec(AbstractSpec):
     def read_dim(self) -> int:
         """Numbers that the readout net reads."""
 
-    def with_rank(self, rank: int) -> Self:
-        """Return the same spec compared with a transformer of another rank."""
-        return replace(self, rank=rank)
-
-    def sizes(self, arrays: Arrays) -> dict[str, int]:
-        dim = 1 if self.vocabulary else axis_size(arrays, "token_in.weight", 1) - self.code_dim
-        length = axis_size(arrays, "position_table", 0) if self.code_dim else 1
-        return {"length": length, "dim": dim, "outputs": axis_size(arrays, "readout_out.bias", 0)}
+    def sizes(self, shapes: Shapes) -> dict[str, int]:
+        return {
+            "length": shapes["position_table"][0] if self.code_dim else 1,
+            "dim": 1 if self.vocabulary else shapes["token_in.weight"][1] - self.code_dim,
+            "outputs": shapes["readout_out.bias"][0],
+        }
 
     def before(self, dim: int) -> int:
         """Count the numbers that a token's first layer multiplies, its position code included."""
         return (self.vocabulary or dim) + self.code_dim
-
-    def shared_parameters(self, *, length: int, outputs: int) -> int:
-        """Those of the readout net and of the position table."""
-        return self.hidden * (self.read_dim + 1) + outputs * (self.hidden + 1) + length * self.code_dim
 
     def first_flops(self, *, length: int, dim: int, after: int) -> int:
         """Count those of the first layer, which looks ids up; codes of positions are multiplied once per batch."""
@@ -194,7 +179,7 @@ class AbstractControl(AbstractModel):
 
 
 def draw_ends(
-    spec: AbstractControlSpec, seed: int, *, length: int, dim: int, outputs: int, after: int
+    spec: AbstractControlSpec, seed: int | None, *, length: int, dim: int, outputs: int, after: int
 ) -> dict[str, Any]:
     """Return the shared fields of a model whose first layer has `after` units."""
     codes = draw_normal(seed, "positions", shape=(length, spec.code_dim), scale=POSITION_SCALE)
@@ -204,14 +189,3 @@ def draw_ends(
         "readout_in": draw_linear(seed, "readout in", before=spec.read_dim, after=spec.hidden),
         "readout_out": draw_linear(seed, "readout out", before=spec.hidden, after=outputs),
     }
-
-
-def _nearest_width(parameters: Callable[[int], int], wanted: int) -> int:
-    """Return the width whose number of parameters, which grows with it, is nearest to `wanted`."""
-    low, high = 1, 2
-    while parameters(high) <= wanted and high < MAX_WIDTH:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if parameters(middle) <= wanted else (low, middle)
-    return min((low, high), key=lambda width: abs(parameters(width) - wanted))

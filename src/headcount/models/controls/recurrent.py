@@ -28,9 +28,6 @@ UNROLLED = 4
 class RecurrentSpec(AbstractControlSpec):
     """A GRU whose state has `width` numbers. It reads tokens in order, a query last.
 
-    Raises:
-        InputError: If a value is out of range.
-
     Example:
         >>> import numpy as np
         >>> from headcount.models.controls import RecurrentSpec
@@ -45,16 +42,12 @@ class RecurrentSpec(AbstractControlSpec):
     def read_dim(self) -> int:
         return self.width
 
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Recurrent":
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "Recurrent":
         return Recurrent(
             **draw_ends(self, seed, length=length, dim=dim, outputs=outputs, after=3 * self.width),
             state_in=draw_linear(seed, "state in", before=self.width, after=3 * self.width),
             spec=self,
         )
-
-    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        gates = 3 * self.width * (self.before(dim) + self.width + 2)
-        return gates + self.shared_parameters(length=length, outputs=outputs)
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
         first = self.first_flops(length=length, dim=dim, after=3 * self.width)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray
-from ..attention import HeadWeights, hide_unread, share_groups, weights_of_scores
+from ..attention import HeadMatrices, hide_unread, share_groups, weights_of_scores
 from . import thin
 from .spec import EncoderSpec
 
@@ -31,7 +31,7 @@ Keys = Float[AnyArray, "keys stream"]
 Unread = Bool[AnyArray, "*queries keys"] | None
 
 
-class Heads(HeadWeights):
+class Heads(HeadMatrices):
     """Every head of a layer, of all its blocks.
 
     Biases are None where the spec has none; keys never have one, no softmax would see it.

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from jaxtyping import Key as KeyOf
 
 from ..._shapes import AnyArray
-from ..layers import layer_norm, unit_norm
+from ..layers import Linear, layer_norm, unit_norm
 from .attention import Heads, Keys, Stream, Unread, attend, attention_weights
 from .spec import EncoderSpec
 
@@ -19,20 +19,10 @@ ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
 Drops = KeyOf[Array, " drops"]
 
 
-class Affine(eqx.Module):
-    """x -> W x + b, or W x."""
-
-    weight: Float[AnyArray, "after before"]
-    bias: Float[AnyArray, " after"] | None
-
-    def __call__(self, x: Float[AnyArray, " before"]) -> Float[AnyArray, " after"]:
-        return self.weight @ x if self.bias is None else self.weight @ x + self.bias
-
-
 class EncoderLayer(eqx.Module):
     heads: Heads
-    feed_in: Affine | None
-    feed_out: Affine | None
+    feed_in: Linear | None
+    feed_out: Linear | None
     attention_scale: Float[AnyArray, ""] | None
     feed_scale: Float[AnyArray, ""] | None
 

@@ -22,12 +22,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
-from ...keys import named_generator
 from ..attention import places_of, unread_keys
 from ..base import AbstractModel, absent_tokens, read_tokens
-from ..layers import looked_up, with_zeros
+from ..layers import Linear, initial_array, looked_up, with_zeros
 from .attention import Heads, Stream, Unread
-from .layer import Affine, EncoderLayer, apply_layer, dropped, norm, weights_in_layer
+from .layer import EncoderLayer, apply_layer, dropped, norm, weights_in_layer
 from .spec import EncoderSpec
 
 ALIGNED = 8
@@ -39,10 +38,10 @@ class Encoder(AbstractModel):
     """The weights of one model. Maps to and from `width` exist where the spec says."""
 
     layers: tuple[EncoderLayer, ...]
-    embed: Affine | None
+    embed: Linear | None
     class_token: Float[AnyArray, " stream"] | None
     position_table: Float[AnyArray, "length width"] | None
-    read: Affine | None
+    read: Linear | None
     final_scale: Float[AnyArray, ""] | None
     spec: EncoderSpec = eqx.field(static=True)
 
@@ -88,44 +87,40 @@ class Encoder(AbstractModel):
     ) -> Self:
         if not self.spec.standardises:
             return self
-        embed, read = self.embed, self.read
-        assert embed is not None
-        assert embed.bias is not None
-        assert read is not None
-        assert read.bias is not None
-        if not self.spec.vocabulary:  # ids have no units
-            weight = embed.weight / token_scale
-            embed = Affine(weight, embed.bias - weight @ token_mean)
-        read = Affine(read.weight * target_scale[:, None], read.bias * target_scale + target_mean)
+        assert self.embed is not None
+        assert self.read is not None
+        # Ids have no units.
+        embed = self.embed if self.spec.vocabulary else self.embed.of_raw_tokens(token_mean, token_scale)
+        read = self.read.to_raw_targets(target_mean, target_scale)
         return eqx.tree_at(lambda model: (model.embed, model.read), self, (embed, read))
 
 
-def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -> Encoder:
+def draw_encoder(spec: EncoderSpec, seed: int | None, *, length: int, dim: int, outputs: int) -> Encoder:
     """Draw weights for sequences of `length` tokens as PyTorch draws its encoder layers."""
     stream, total, rank, head_dim = spec.stream_dim, spec.total_heads, spec.rank, spec.head_dim
 
     def uniform(*names: str | int, shape: tuple[int, ...], bound: float) -> Any:
-        drawn = named_generator(seed, "initial weights", *names).uniform(-bound, bound, shape)
-        return drawn.astype(np.float32)
+        return initial_array(seed, *names, shape=shape, draw=lambda random: random.uniform(-bound, bound, shape))
+
+    def constant(value: float, *shape: int) -> Any:
+        return initial_array(seed, shape=shape, draw=lambda _: np.full(shape, value))
 
     def zeros(*shape: int) -> Any:
-        return np.zeros(shape, np.float32) if spec.bias else None
+        return constant(0, *shape) if spec.bias else None
 
-    def affine(*names: str | int, before: int, after: int, fan_in: int | None = None) -> Affine:
+    def one() -> Any:
+        return constant(1) if spec.norm == "unit" else None
+
+    def affine(*names: str | int, before: int, after: int, fan_in: int | None = None) -> Linear:
         bound = (fan_in or before) ** -0.5
-        return Affine(
-            uniform(*names, "weight", shape=(after, before), bound=bound),
-            uniform(*names, "bias", shape=(after,), bound=bound) if spec.bias else None,
-        )
+        bias: Any = uniform(*names, "bias", shape=(after,), bound=bound) if spec.bias else None
+        return Linear(uniform(*names, "weight", shape=(after, before), bound=bound), bias)
 
     groups = spec.total_groups
     # PyTorch draws W_Q, W_K, W_V of one block as one matrix, with Glorot's bound for that.
     rows = spec.heads * rank + groups // spec.multiplier * (rank + head_dim)
     inwards = (6 / (stream + rows)) ** 0.5
     outwards = (spec.heads * head_dim) ** -0.5
-
-    def one() -> Any:
-        return np.ones((), np.float32) if spec.norm == "unit" else None
 
     def layer(place: int) -> EncoderLayer:
         return EncoderLayer(

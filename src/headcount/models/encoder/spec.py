@@ -12,7 +12,7 @@ from ..._choices import PRECISIONS, Activation, AnsweredAt, Norm, Padding, Posit
 from ..._options import option
 from ...errors import require, require_count
 from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec
-from ..base import Arrays, axis_size
+from ..base import Shapes
 
 if TYPE_CHECKING:
     from .model import Encoder
@@ -138,12 +138,6 @@ class EncoderSpec(AbstractAttentionSpec):
         return self.groups * self.multiplier
 
     @property
-    def axis_sizes(self) -> dict[str, int]:
-        """Sizes of the axes of a layer's heads; heads and groups are those of all blocks."""
-        sizes = {"heads": self.total_heads, "groups": self.total_groups, "rank": self.rank, "head_dim": self.head_dim}
-        return sizes | {"stream": self.stream_dim}
-
-    @property
     def total_dim(self) -> int:
         """Numbers that one block's heads compare."""
         return self.heads * self.rank
@@ -188,35 +182,18 @@ class EncoderSpec(AbstractAttentionSpec):
         """Return the same with another rank, and with it another head_dim where the two are one number."""
         return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
 
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Encoder":
-        from .model import draw
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "Encoder":
+        from .model import draw_encoder
 
         self.require_length(length)
-        return draw(self, seed, length=length, dim=dim, outputs=outputs)
+        return draw_encoder(self, seed, length=length, dim=dim, outputs=outputs)
 
-    def sizes(self, arrays: Arrays) -> dict[str, int]:
+    def sizes(self, shapes: Shapes) -> dict[str, int]:
         return {
-            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else self.least_length,
-            "dim": self._dim(arrays),
-            "outputs": axis_size(arrays, "read.weight", 0) if "read.weight" in arrays else self.width,
+            "length": shapes.get("position_table", (self.least_length,))[0],
+            "dim": 1 if self.vocabulary else shapes.get("embed.weight", (0, self.width))[1],
+            "outputs": shapes.get("read.weight", (self.width,))[0],
         }
-
-    def _dim(self, arrays: Arrays) -> int:
-        if self.vocabulary:
-            return 1
-        return axis_size(arrays, "embed.weight", 1) if "embed.weight" in arrays else self.width
-
-    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        stream, one = self.stream_dim, int(self.bias)
-        scales = (2 if self.hidden else 1) if self.norm == "unit" else 0
-        last = int(self.final_norm and self.norm == "unit")
-        biases = one * (self.total_heads * self.rank + self.total_groups * self.head_dim + stream)
-        feed = 2 * stream * self.hidden + one * (self.hidden + stream) if self.hidden else 0
-        ends = ((self.vocabulary or dim, self.width, self.embeds(dim)), (self.width, outputs, self.reads(outputs)))
-        maps = sum((before + one) * after for before, after, there in ends if there)
-        positions = 0 if self.positions == "none" else length * self.width
-        class_token = stream if self.answered_at == "sequence" else 0
-        return self.layers * (self.head_parameters + biases + feed + scales) + maps + positions + class_token + last
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
         once = self.answered_at != "tokens"
