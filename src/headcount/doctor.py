@@ -66,7 +66,7 @@ def _backend() -> Finding:
         require_working()
         return Finding("back end", True, described("fused"))
     available = kernels_here()
-    if available.library is not None:
+    if not available.problem:
         return Finding("back end", True, f"reference, as {VARIABLE} says; {described('fused')} is installed")
     lost = "reference: class-token models train several times slower than with the fused kernels"
     return Finding("back end", not available.installed, f"{lost}; {available.problem}")

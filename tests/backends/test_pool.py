@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.backends.pool import pool_by
+from headcount.backends import pool as operation
 from headcount.models import ClassTokenSpec
 
 from ..helpers import textbook
@@ -17,6 +17,7 @@ from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
 from .textbook_pool import Case, gradients, hidden_and_weights, pooled_and_weights
 
+POOLS = {"reference": operation.reference, "fused": operation.pool}
 ON_GPU = jax.default_backend() == "gpu"
 MOST_NUMBERS = 16
 """Per token, that the kernels of a GPU can do."""
@@ -49,7 +50,7 @@ def run(backend: str, masks: bool, case: Case, *changes: np.ndarray):
 
     @jax.jit
     def both(tokens, weights, changes):
-        results, pull = jax.vjp(lambda *weights: pool_by(backend)(tokens, *weights, masks=masks), *weights)
+        results, pull = jax.vjp(lambda *weights: POOLS[backend](tokens, *weights, masks=masks), *weights)
         return results, pull(changes)
 
     return both(case.tokens, case[1:], changes)
@@ -114,7 +115,7 @@ def test_members_are_pooled_as_alone(backend):
     shapes = ((3, 5, 2), (7, 2), (1, 7), (2, 7), (5, 2))
     members = [Case(*(generator.normal(size=shape).astype(np.float32) for shape in shapes)) for _ in range(3)]
     stacked = Case(*(np.stack(parts) for parts in zip(*members, strict=True)))
-    pool = functools.partial(pool_by(backend), masks=False)
+    pool = functools.partial(POOLS[backend], masks=False)
     alone = [jax.jit(pool)(*member) for member in members]
     same = assert_trees_equal if backend == "fused" else assert_trees_close
     for i, got in enumerate(zip(*jax.jit(jax.vmap(pool))(*stacked), strict=True)):
@@ -169,6 +170,6 @@ def test_the_gradient_of_the_tokens_is_the_references(fused):
     case = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
 
     def slope(by):
-        return jax.jit(jax.grad(lambda tokens: jnp.sum(pool_by(by)(tokens, *case[1:], masks=False)[0] ** 2)))(case[0])
+        return jax.jit(jax.grad(lambda tokens: jnp.sum(POOLS[by](tokens, *case[1:], masks=False)[0] ** 2)))(case[0])
 
     assert_close(slope(fused), slope("reference"))

@@ -1,12 +1,11 @@
 """One operation, several back ends: plain JAX (`reference`), and kernels for CPUs and GPUs (`fused`)."""
 
 from .choose import VARIABLE, chosen, described, kernels_here, say_once, wanted
-from .library import Kernels, Library, kernels
+from .library import Kernels, kernels
 
 __all__ = [
     "VARIABLE",
     "Kernels",
-    "Library",
     "chosen",
     "described",
     "kernels",

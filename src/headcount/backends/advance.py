@@ -74,17 +74,9 @@ def advance(
 ) -> tuple[Moving, Float[Array, " members"]]:
     """The members after `count` more steps, and the sum over these of their batch's error before the update.
 
-    Args:
-        moving: Weights and moments; their memory is used up.
-        taken: Steps that each member has taken.
-        heads: Heads that each member has; those beyond are padding. 0: an empty slot, which stays as it is.
-        count: How many steps to take now, at most the room that `rates` and `chosen` have.
-        rates: The learning rate of every step.
-        chosen: The examples of every step's batch.
-        tokens: All examples.
-        targets: Their targets; a label is one number.
-        sizes: The model.
-        step: The training.
+    The memory of `moving` is used up. `taken` are the steps that each member has taken, `heads` its heads: those beyond
+    are padding, and 0 is an empty slot, which stays as it is. `count` is at most the room that `rates`, the learning
+    rate of every step, and `chosen`, the examples of its batch, have. A target that is a label is one number.
     """
     results = [jax.ShapeDtypeStruct(each.shape, jnp.float32) for each in (*moving, taken)]
     call = jax.ffi.ffi_call("headcount_advance", results, input_output_aliases={0: 0, 1: 1, 2: 2})
@@ -159,9 +151,7 @@ def scratch_floats(sizes: ModelSizes, members: int, batch: int) -> int:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    loaded = kernels("gpu").library
-    assert loaded is not None
-    library = ctypes.CDLL(str(loaded.path))
+    library = ctypes.CDLL(str(kernels("gpu").path))
     for function, arguments in (("work", 3), ("scratch", 12), ("together", 1)):
         symbol = getattr(library, f"headcount_kernels_gpu_{function}")
         symbol.restype, symbol.argtypes = ctypes.c_int64, [ctypes.c_int64] * arguments

@@ -16,15 +16,11 @@ _told: set[str] = set()
 
 
 def chosen(asked: str | None = None) -> Backend:
-    """The back end that was asked for, by the argument or by HEADCOUNT_BACKEND.
+    """The back end that was asked for ("auto", "reference" or "fused"), by the argument or by HEADCOUNT_BACKEND.
 
     With "auto" a library that is installed but cannot be used is reported once, and the reference runs.
 
-    Args:
-        asked: "auto", "reference" or "fused"; None takes HEADCOUNT_BACKEND.
-
-    Raises:
-        InputError: For any other word, and where "fused" is asked for and is not available.
+    Raises `InputError` for any other word, and where "fused" is asked for and is not available.
 
     Example:
         >>> chosen("reference")
@@ -35,7 +31,7 @@ def chosen(asked: str | None = None) -> Backend:
     if word == "reference":
         return "reference"
     available = kernels_here()
-    if available.library is not None:
+    if not available.problem:
         return "fused"
     if word == "fused":
         message = f'{named} "fused" is not available: {available.problem}.'
@@ -59,8 +55,9 @@ def kernels_here() -> Kernels:
 
 def described(backend: Backend) -> str:
     """The back end as a record's provenance names it, such as "fused 0.1.0, AVX-512"."""
-    library = None if backend == "reference" else kernels_here().library
-    return "reference" if library is None else f"fused {library.version}, {library.unit}"
+    if backend == "reference" or (here := kernels_here()).problem:
+        return "reference"
+    return f"fused {here.version}, {here.unit}"
 
 
 def say_once(sentence: str) -> None:

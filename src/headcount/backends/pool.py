@@ -10,7 +10,6 @@ of sequences and one set of weights, in float32; `vmap` adds members. A `bias` o
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,18 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._choices import Backend
 from .._draws import named_generator
 from .._shapes import AnyArray, Tokens
 from ..errors import HeadcountError
 
 Pooled = tuple[Float[AnyArray, "*batch heads hidden"], Float[AnyArray, "*batch length heads"]]
 """The pooled hidden numbers of every head, and the attention weights."""
-
-
-def pool_by(backend: Backend) -> Callable[..., Pooled]:
-    """The operation as a back end has it."""
-    return pool if backend == "fused" else reference
 
 
 def pool(

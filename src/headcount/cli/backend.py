@@ -6,15 +6,14 @@ from typing import Annotated
 import typer
 
 from .._choices import BACKENDS
-from ..backends import VARIABLE, chosen
+from ..backends import VARIABLE, chosen, wanted
 
 BACKEND_HELP = f"What computes: {', '.join(BACKENDS)}, or auto (default: {VARIABLE}, or fused where it is installed)."
 
 
 def use_backend(backend: str | None) -> str | None:
     """Let everything that this process trains use a back end. One that cannot run is refused before any work."""
-    wanted = backend or os.environ.get(VARIABLE) or "auto"
-    if wanted not in ("auto", "reference"):  # to look at these takes no time; for others JAX is started
+    if wanted(backend) not in ("auto", "reference"):  # to look at these takes no time; for others JAX is started
         chosen(backend)
     if backend is not None:
         os.environ[VARIABLE] = backend

@@ -160,7 +160,7 @@ def needs(
 
 
 def _scratch_floats(model: ModelSizes, members: int, batch: int) -> int:
-    return scratch_floats(model, members, batch) if kernels("gpu").library is not None else 0
+    return scratch_floats(model, members, batch) if not kernels("gpu").problem else 0
 
 
 def slots(members: int, most: int, machine: Hardware) -> int:

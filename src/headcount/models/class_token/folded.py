@@ -18,9 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from ..._choices import Backend
 from ..._shapes import AnyArray, Target, Tokens
-from ...backends.pool import Pooled, pool_by, pool_one, scores_of
+from ...backends.pool import Pooled, pool, pool_one, scores_of
 from ..attention import share_groups, weights_of_scores
 from ..layers import Linear, layer_norm, looked_up
 from .model import Attention, ClassTokenTransformer
@@ -44,10 +43,10 @@ def class_output(model: ClassTokenTransformer, tokens: Tokens) -> ClassToken:
 
 
 def predict_batch(
-    model: ClassTokenTransformer, tokens: Float[AnyArray, "examples length dim"], backend: Backend
+    model: ClassTokenTransformer, tokens: Float[AnyArray, "examples length dim"]
 ) -> Float[AnyArray, "examples outputs"]:
-    """Return the answers to a batch, pooled by a back end; for a model that pools (`spec.pools`)."""
-    pooled = pool_by(backend)(tokens, *fold(model), masks=model.spec.masks_padding)
+    """Return the answers to a batch, pooled by the fused kernels; for a model that pools (`spec.pools`)."""
+    pooled = pool(tokens, *fold(model), masks=model.spec.masks_padding)
     return jax.vmap(lambda *parts: read_out(model, _attended(model, *parts)))(*pooled)
 
 

@@ -113,7 +113,7 @@ class ClassTokenTransformer(AbstractModel):
             return super().answers(tokens, keys)
         from . import folded
 
-        return folded.predict_batch(self, tokens, backend)
+        return folded.predict_batch(self, tokens)
 
     def _tokens(self, tokens: Tokens | TokenIds) -> Any:
         table = self.position_table
