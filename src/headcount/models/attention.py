@@ -87,9 +87,12 @@ READINGS: dict[AttentionKind, Reading] = {
 class AbstractAttentionSpec(AbstractSpec):
     """A spec whose heads read by these options.
 
-    `kv_heads` groups of heads share keys and values; None: every head has its own, as it has with as many groups as
-    heads, so that equal models have equal specs. A query sees `window` tokens; None: all of them. `causal`: no later
-    ones. `attention` is a row of `READINGS`, and "top-k" keeps `top_k` scores.
+    `kv_heads` groups of heads share W_K and W_V: 1 is multi-query attention; None: every head has its own, as it has
+    with as many groups as heads, so that equal models have equal specs. With a `window` a token reads itself and
+    `window` - 1 on either side, and the class token, or a query that is not a key, the last `window`; None: all of
+    them. With `causal` no token reads later ones. `attention` is "soft"; "hard", all weight on the largest score;
+    "linear", a kernel in place of the softmax; or "top-k", a softmax over the `top_k` largest scores.
+    docs/attention.md has more.
     """
 
     output_axes: ClassVar[tuple[str, ...]]
@@ -181,6 +184,11 @@ class HeadMatrices(eqx.Module):
     key: Float[AnyArray, "groups rank stream"]
     value: Float[AnyArray, "groups head_dim stream"]
     output: Float[AnyArray, "..."]
+
+    @property
+    def written(self) -> Float[AnyArray, "..."]:
+        """W_O as values are multiplied by it."""
+        return self.output
 
 
 ATTENTION_FIELDS = tuple(each.name for each in fields(AbstractAttentionSpec))

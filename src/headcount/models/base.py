@@ -229,6 +229,40 @@ class AbstractModel(eqx.Module):
         """
         raise InputError(f"models of kind {self.spec.kind} do not say what their heads read.")
 
+    def sizes(self) -> dict[str, int]:
+        """`length`, `dim` and `outputs`; of a model without positions, which reads any length, the least `length`."""
+        return self.spec.sizes({name: array.shape for name, array in named_arrays(self).items()})
+
+    def read_tokens(self, tokens: Any) -> Any:
+        """One sequence as the model computes with it: of the length of its `position_table`, where it has one.
+
+        Token ids may be given as (length,), and where NaN tokens are absent a shorter sequence is filled up with them:
+        in front where the last token is the query, else at the end.
+
+        Raises `InputError` for any other shape, for ids that the spec does not have, and for NaN ids unless they are
+        absent tokens.
+        """
+        spec, sizes = self.spec, self.sizes()
+        dim, length = sizes["dim"], None if getattr(self, "position_table", None) is None else sizes["length"]
+        if spec.vocabulary:
+            tokens = _read_ids(tokens, spec)
+        shape = np.shape(tokens)
+        missing = length - shape[0] if spec.masks_nan and length is not None and shape else 0
+        fits = len(shape) == 2 and shape[1] == dim and (missing > 0 or length in (None, shape[0]))
+        wanted = f"({'length' if length is None else length}, {dim})"
+        require(
+            fits,
+            f"tokens must have shape {wanted}, one sequence, got {shape}; for a batch use jax.vmap(model).",
+            what="tokens",
+            given=shape,
+            needed=f"of shape {wanted}",
+        )
+        if missing <= 0:
+            return tokens
+        tokens = jnp.asarray(tokens)
+        absent = jnp.full((missing, dim), jnp.nan, tokens.dtype)
+        return jnp.concatenate([absent, tokens] if spec.answered_at == "query" else [tokens, absent])
+
     def to_arrays(self) -> Arrays:
         """Return every array of the model by its path, such as `attention.0.query`."""
         return {name: np.asarray(array) for name, array in named_arrays(self).items()}
@@ -317,35 +351,6 @@ def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
         shape = arrays[name].shape
         require(shape == leaf.shape, f"{name} has shape {shape}; {spec} needs {leaf.shape}.")
     return jax.tree.unflatten(jax.tree.structure(model), [arrays[name] for name in needed])
-
-
-def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None) -> Any:
-    """One sequence of `length` tokens (any number if None) of `dim` numbers, as a model of that spec computes with it.
-
-    Token ids may be given as (length,), and where NaN tokens are absent a shorter sequence is filled up with them: in
-    front where the last token is the query, else at the end.
-
-    Raises `InputError` for any other shape, for ids that the spec does not have, and for NaN ids unless they are absent
-    tokens.
-    """
-    if spec.vocabulary:
-        tokens = _read_ids(tokens, spec)
-    shape = np.shape(tokens)
-    missing = length - shape[0] if spec.masks_nan and length is not None and shape else 0
-    fits = len(shape) == 2 and shape[1] == dim and (missing > 0 or length in (None, shape[0]))
-    wanted = f"({'length' if length is None else length}, {dim})"
-    require(
-        fits,
-        f"tokens must have shape {wanted}, one sequence, got {shape}; for a batch use jax.vmap(model).",
-        what="tokens",
-        given=shape,
-        needed=f"of shape {wanted}",
-    )
-    if missing <= 0:
-        return tokens
-    tokens = jnp.asarray(tokens)
-    absent = jnp.full((missing, dim), jnp.nan, tokens.dtype)
-    return jnp.concatenate([absent, tokens] if spec.answered_at == "query" else [tokens, absent])
 
 
 def _read_ids(tokens: Any, spec: AbstractSpec) -> Any:

@@ -37,9 +37,12 @@ def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
 
 def class_output(model: ClassTokenTransformer, tokens: Tokens) -> ClassToken:
     """Return the class token after the last attention layer, which the readout sees as it is, or normed."""
-    if len(model.attention) > 1:
-        return _deep_class_output(model, tokens)
-    return _attended(model, *_pooled(model, tokens))
+    if len(model.attention) == 1:
+        return _attended(model, *_pooled(model, tokens))
+    tokens, absent = model.without_absent(tokens)
+    class_token, embedded = _entering_layers(model, tokens, absent)[-1]
+    unread = model.unread_at_class_token(len(tokens), absent)
+    return class_token + _query_once(model.attention[-1], model.spec, class_token, embedded, unread)
 
 
 def predict_batch(
@@ -64,9 +67,9 @@ def fold(model: ClassTokenTransformer) -> Folded:
     (layer,) = model.attention
     weight, bias = _first_layer(model)
     direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.keys)
-    added = _added_positions(model)
-    offset = jnp.zeros((0, len(direction)), direction.dtype) if added is None else model.beta * (added @ direction.T)
-    return Folded(weight, jnp.atleast_2d(bias), model.beta * (direction @ model.encoder_out.weight), offset)
+    added, beta = model.added_positions, model.spec.beta
+    offset = jnp.zeros((0, len(direction)), direction.dtype) if added is None else beta * (added @ direction.T)
+    return Folded(weight, jnp.atleast_2d(bias), beta * (direction @ model.encoder_out.weight), offset)
 
 
 def _attended(
@@ -77,15 +80,10 @@ def _attended(
     """c0 + W_O concat_i [...] of one sequence from what its tokens were pooled to."""
     (layer,) = model.attention
     values = _pooled_values(layer, model.encoder_out, pooled)
-    added = _added_positions(model)
-    if added is not None:
-        values = values + jnp.einsum("th,thn->hn", weights, jnp.einsum("hne,te->thn", layer.values, added))
+    if model.added_positions is not None:
+        added = jnp.einsum("hne,te->thn", layer.values, model.added_positions)
+        values = values + jnp.einsum("th,thn->hn", weights, added)
     return model.class_token + jnp.tensordot(layer.written, values, axes=2)
-
-
-def attention_weights(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length heads"]:
-    """a_i(t) of a model of one layer: how much of token t each head reads."""
-    return _pooled(model, tokens)[1]
 
 
 def _pooled(model: ClassTokenTransformer, tokens: Tokens) -> Pooled:
@@ -93,15 +91,17 @@ def _pooled(model: ClassTokenTransformer, tokens: Tokens) -> Pooled:
     if model.spec.pools:
         return pool_one(tokens, *fold(model), masks=model.spec.masks_padding)
     tokens, absent = model.without_absent(tokens)
-    hidden = hidden_features(model, tokens)
-    weights = _attention_of_hidden(model, hidden, absent)
+    weight, bias = _first_layer(model)
+    content = looked_up(weight, tokens) if model.spec.vocabulary else tokens @ weight.T
+    hidden = jax.nn.relu(content + bias)
+    weights = _weights_of_hidden(model, hidden, model.unread_at_class_token(len(hidden), absent))
     return weights.T @ hidden, weights
 
 
 def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[Float[AnyArray, "heads tokens"], ...]:
     """Return how much of every token each head reads for the class token, layer by layer."""
     if len(model.attention) == 1:
-        return (attention_weights(model, tokens).T,)
+        return (_pooled(model, tokens)[1].T,)
     tokens, absent = model.without_absent(tokens)
     entering = _entering_layers(model, tokens, absent)
     unread = model.unread_at_class_token(len(tokens), absent)
@@ -111,19 +111,18 @@ def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[F
     )
 
 
-def _attention_of_hidden(
-    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], absent: Mask
+def _weights_of_hidden(
+    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], unread: Mask
 ) -> Float[AnyArray, "length heads"]:
     (layer,) = model.attention
-    added, unread = _added_positions(model), model.unread_at_class_token(len(hidden), absent)
     if model.spec.reading.features is not None:
         keys = jnp.einsum("tm,grm->tgr", hidden, layer.key @ model.encoder_out.weight)
         constant = layer.key @ model.encoder_out.bias
+        added = model.added_positions
         keys = keys + (constant if added is None else constant + jnp.einsum("te,gre->tgr", added, layer.key))
         return _kernel_weights(model.spec, layer.query @ model.class_token, keys, unread)
     folded = fold(model)
-    scores = scores_of(hidden, folded.direction, folded.offset)
-    return _weights(model.spec, scores, unread)
+    return _weights(model.spec, scores_of(hidden, folded.direction, folded.offset), unread)
 
 
 def _kernel_weights(
@@ -146,18 +145,17 @@ def _weights(
 
 def embed(model: ClassTokenTransformer, tokens: Tokens) -> Embedded:
     """x^(t) for every token, its place included. No token may be absent."""
+    codes = model.position_codes
     if model.spec.vocabulary:
         first = looked_up(model.encoder_in.weight[:, : model.spec.vocabulary], tokens) + model.encoder_in.bias
-        if model.position_table is not None and model.concatenated:
-            first = first + model.position_table @ model.encoder_in.weight[:, model.spec.vocabulary :].T
+        if codes is not None:
+            first = first + codes @ model.encoder_in.weight[:, model.spec.vocabulary :].T
         embedded = jax.vmap(model.encoder_out)(jax.nn.relu(first))
     else:
-        if model.position_table is not None and model.concatenated:
-            tokens = jnp.concatenate([tokens, model.position_table], axis=1)
+        if codes is not None:
+            tokens = jnp.concatenate([tokens, codes], axis=1)
         embedded = jax.vmap(lambda token: model.encoder_out(jax.nn.relu(model.encoder_in(token))))(tokens)
-    if model.position_table is not None and not model.concatenated:
-        embedded = embedded + model.position_table
-    return embedded
+    return embedded if model.added_positions is None else embedded + model.added_positions
 
 
 def read_out(model: ClassTokenTransformer, class_token: ClassToken) -> Target:
@@ -171,26 +169,15 @@ def readout_input(model: ClassTokenTransformer, class_token: ClassToken) -> Clas
     return layer_norm(class_token) if model.spec.final_norm else class_token
 
 
-def _added_positions(model: ClassTokenTransformer) -> Embedded | None:
-    return None if model.concatenated else model.position_table
-
-
-def hidden_features(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length hidden"]:
-    """r_t for every token. A concatenated position code is a bias of its own for each place."""
-    weight, bias = _first_layer(model)
-    content = looked_up(weight, tokens) if model.spec.vocabulary else tokens @ weight.T
-    return jax.nn.relu(content + bias)
-
-
 def _first_layer(
     model: ClassTokenTransformer,
 ) -> tuple[Float[AnyArray, "hidden dim"], Float[AnyArray, "*length hidden"]]:
     """W1 over the token alone, and its bias, which has a row per place where positions are concatenated."""
-    weight, bias, table = model.encoder_in.weight, model.encoder_in.bias, model.position_table
-    if table is None or not model.concatenated:
+    weight, bias, codes = model.encoder_in.weight, model.encoder_in.bias, model.position_codes
+    if codes is None:
         return weight, bias
-    dim = weight.shape[1] - table.shape[1]
-    return weight[:, :dim], bias + table @ weight[:, dim:].T
+    dim = weight.shape[1] - codes.shape[1]
+    return weight[:, :dim], bias + codes @ weight[:, dim:].T
 
 
 def _pooled_values(
@@ -200,14 +187,6 @@ def _pooled_values(
     value_of_hidden = share_groups(layer.value @ encoder_out.weight, len(pooled))
     read = jnp.einsum("hnm,hm->hn", value_of_hidden, pooled)
     return read + share_groups(layer.value @ encoder_out.bias, len(pooled))
-
-
-def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> ClassToken:
-    """L > 1: every layer but the last moves all tokens; the last has one query and pools before it projects."""
-    tokens, absent = model.without_absent(tokens)
-    class_token, embedded = _entering_layers(model, tokens, absent)[-1]
-    unread = model.unread_at_class_token(len(tokens), absent)
-    return class_token + _query_once(model.attention[-1], model.spec, class_token, embedded, unread)
 
 
 def _entering_layers(model: ClassTokenTransformer, tokens: Tokens, absent: Mask) -> list[tuple[ClassToken, Embedded]]:

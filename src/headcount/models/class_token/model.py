@@ -13,7 +13,7 @@ Nothing here is compiled: weights are drawn, resized and rescaled as NumPy array
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Self, final
 
 import equinox as eqx
 import jax
@@ -25,7 +25,7 @@ from ..._choices import Backend
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
 from ...errors import require
 from ..attention import HeadMatrices, places_of, share_groups, unread_keys
-from ..base import AbstractModel, absent_tokens, named_arrays, read_tokens, skeleton
+from ..base import AbstractModel, absent_tokens, skeleton
 from ..layers import POSITION_SCALE, Linear, draw_linear, draw_normal, draw_uniform, with_zeros
 from .spec import ClassTokenSpec
 
@@ -89,18 +89,19 @@ class ClassTokenTransformer(AbstractModel):
     """One after every attention layer but the last; empty without them."""
 
     @property
-    def concatenated(self) -> bool:
-        """Whether a position is concatenated to the token rather than added to its embedding."""
-        return self.spec.positions == "concatenated"
+    def position_codes(self) -> Float[AnyArray, "length code"] | None:
+        """What is concatenated to the tokens."""
+        return self.position_table if self.spec.positions == "concatenated" else None
 
     @property
-    def beta(self) -> float:
-        return self.spec.beta
+    def added_positions(self) -> Float[AnyArray, "length total"] | None:
+        """What is added to the embedded tokens."""
+        return self.position_table if self.spec.positions == "additive" else None
 
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target:
         from . import folded
 
-        return folded.predict(self, self._tokens(tokens))
+        return folded.predict(self, self.read_tokens(tokens))
 
     def answers(
         self,
@@ -114,12 +115,6 @@ class ClassTokenTransformer(AbstractModel):
         from . import folded
 
         return folded.predict_batch(self, tokens)
-
-    def _tokens(self, tokens: Tokens | TokenIds) -> Any:
-        table = self.position_table
-        before = self.encoder_in.weight.shape[1] - (table.shape[1] if table is not None and self.concatenated else 0)
-        dim = 1 if self.spec.vocabulary else before
-        return read_tokens(tokens, self.spec, dim=dim, length=None if table is None else len(table))
 
     def without_absent(self, tokens: Tokens) -> tuple[Tokens, Bool[AnyArray, " length"] | None]:
         """Tokens that can be computed with, and which of them no head may read; None where every token is there."""
@@ -162,8 +157,7 @@ class ClassTokenTransformer(AbstractModel):
             require(heads == self.spec.heads, what="heads", given=heads, needed=needed)
             return self
         spec = replace(self.spec, heads=heads)
-        sizes = spec.sizes({name: array.shape for name, array in named_arrays(self).items()})
-        model = skeleton(spec, **sizes)
+        model = skeleton(spec, **self.sizes())
         arrays = [_resized(*pair) for pair in zip(jax.tree.leaves(self), jax.tree.leaves(model), strict=True)]
         return jax.tree.unflatten(jax.tree.structure(model), arrays)
 
@@ -203,7 +197,7 @@ class ClassTokenTransformer(AbstractModel):
     def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
         from . import folded
 
-        return folded.attention_of_layers(self, self._tokens(tokens))
+        return folded.attention_of_layers(self, self.read_tokens(tokens))
 
     def without_head(self, layer: int, head: int) -> Self:
         return eqx.tree_at(

@@ -37,13 +37,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
     last, the same for every token and the class token; 0: no nets there. `final_norm` is a layer norm before the
     readout net.
 
-    `kv_heads` groups of heads share W_K and W_V: 1 is multi-query attention, None gives every head its own. With a
-    `window` the class token reads the last `window` tokens, and a token itself and `window` - 1 on either side; with
-    `causal` no token reads later ones. `attention` is "soft"; "hard", all weight on the largest score; "linear", a
-    kernel in place of the softmax; or "top-k", a softmax over the `top_k` largest scores. docs/attention.md has more.
-
-    Raises:
-        InputError: If a value is out of range.
+    How heads read, `kv_heads` to `top_k`, is in `AbstractAttentionSpec`. Raises `InputError` for values out of range.
 
     Example:
         >>> import numpy as np, headcount as hc

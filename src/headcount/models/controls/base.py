@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
 from ...errors import require
-from ..base import AbstractModel, AbstractSpec, Shapes, absent_tokens, read_tokens
+from ..base import AbstractModel, AbstractSpec, Shapes, absent_tokens
 from ..layers import POSITION_CODE_DIM, POSITION_SCALE, Linear, draw_linear, draw_normal, looked_up
 
 MAX_WIDTH = 1 << 16
@@ -132,9 +132,7 @@ class AbstractControl(AbstractModel):
         """Return what the readout net reads of a sequence. Absent tokens hold zeros, and must change nothing."""
 
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target:
-        dim = 1 if self.spec.vocabulary else self.token_in.weight.shape[1] - self.spec.code_dim
-        length = None if self.position_table is None else len(self.position_table)
-        read = self._reads(read_tokens(tokens, self.spec, dim=dim, length=length))
+        read = self._reads(self.read_tokens(tokens))
         return self.readout_out(jax.nn.gelu(self.readout_in(read), approximate=False))
 
     def _reads(self, tokens: Tokens) -> Float[AnyArray, " read"]:

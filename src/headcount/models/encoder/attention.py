@@ -93,7 +93,7 @@ def _ungrouped(heads: Heads, spec: EncoderSpec) -> Heads:
 def _read(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
     weights = attention_weights(heads, spec, stream, keys, unread)
     carried = share_groups(_project(heads.value, heads.value_bias, keys), len(weights), blocks=spec.multiplier)
-    return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.output)
+    return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.written)
 
 
 def _are_thin(spec: EncoderSpec, queries: int) -> bool:
@@ -114,7 +114,7 @@ def _read_thin(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unre
     queries = projected(heads.query, heads.query_bias, stream) * spec.rank**-0.5
     carried = projected(heads.value, heads.value_bias, keys)
     read = thin.mix(queries, projected(heads.key, None, keys), carried, unread).astype(stream.dtype)
-    return read.reshape(len(stream), -1) @ heads.output.swapaxes(0, 1).reshape(-1, heads.output.shape[2])
+    return read.reshape(len(stream), -1) @ heads.written.swapaxes(0, 1).reshape(-1, heads.output.shape[2])
 
 
 def _product_of_heads(

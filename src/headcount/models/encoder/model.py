@@ -12,7 +12,7 @@ shift: the maps that follow a norm that comes first can learn both.
 Weights and tokens of half precision are multiplied as they are; norms and softmax are computed in float32.
 """
 
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
 from ..attention import places_of, unread_keys
-from ..base import AbstractModel, absent_tokens, read_tokens
+from ..base import AbstractModel, absent_tokens
 from ..layers import Linear, initial_array, looked_up, with_zeros
 from .attention import Heads, Stream, Unread
 from .layer import EncoderLayer, apply_layer, dropped, norm, weights_in_layer
@@ -48,28 +48,29 @@ class Encoder(AbstractModel):
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target | TokenTargets:
         spec = self.spec
         asks_once = spec.answered_at != "tokens"
-        passed = _pass(self, tokens, key)
-        stream = passed.streams[-1]
+        streams, filled, _, _ = _pass(self, tokens, key)
+        stream = streams[-1]
         if spec.final_norm:
             stream = norm(stream, spec, self.final_scale)
-        read = (stream if asks_once else stream[passed.filled :])[:, : spec.width]
+        read = (stream if asks_once else stream[filled:])[:, : spec.width]
         if self.read is not None:
             read = jax.vmap(self.read)(read)
         return read[0] if asks_once else read
 
     def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
         """Return the weights in the order of `layers.0.heads`: the heads of all blocks that a layer averages."""
-        spec, passed = self.spec, _pass(self, tokens)
-        first = passed.filled
+        spec = self.spec
+        streams, first, seen, unread = _pass(self, tokens)
+        length = len(streams[0]) - first - (spec.answered_at == "sequence")
         asks = slice(first, first + 1) if spec.answered_at == "tokens" else slice(-1, None)
 
         def weights(layer: EncoderLayer, stream: Stream) -> Float[AnyArray, "heads tokens"]:
-            keys = stream[passed.seen]
-            read = weights_in_layer(layer, spec, stream[asks], keys, rows_of(passed.unread, asks))[:, 0, first:]
+            keys = stream[seen]
+            read = weights_in_layer(layer, spec, stream[asks], keys, rows_of(unread, asks))[:, 0, first:]
             # A query that is no key reads nothing of itself; the class token is no token.
-            return jnp.pad(read, ((0, 0), (0, max(0, passed.length - read.shape[1]))))[:, : passed.length]
+            return jnp.pad(read, ((0, 0), (0, max(0, length - read.shape[1]))))[:, :length]
 
-        return tuple(weights(layer, stream) for layer, stream in zip(self.layers, passed.streams[:-1], strict=True))
+        return tuple(weights(layer, stream) for layer, stream in zip(self.layers, streams[:-1], strict=True))
 
     def without_head(self, layer: int, head: int) -> Self:
         return eqx.tree_at(
@@ -155,25 +156,15 @@ def draw_encoder(spec: EncoderSpec, seed: int | None, *, length: int, dim: int, 
     )
 
 
-class Pass(NamedTuple):
-    """A sequence of `length` tokens on its way: the stream before every layer and after the last.
+def _pass(
+    model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None
+) -> tuple[list[Float[AnyArray, "_ stream"]], int, slice, Unread]:
+    """Return the stream before every layer and after the last, and how many places were added in front.
 
-    `filled` places in front were added; keys are the places `seen`, and some are `unread`: by every place, or by
-    each its own.
+    Then which places are keys, and which of these are unread: by every place, or by each its own.
     """
-
-    streams: list[Stream]
-    length: int
-    filled: int
-    seen: slice
-    unread: Unread
-
-
-def _pass(model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None) -> Pass:
     spec = model.spec
-    before = spec.width if model.embed is None else 1 if spec.vocabulary else model.embed.weight.shape[1]
-    length = None if model.position_table is None else len(model.position_table)
-    tokens = read_tokens(tokens, spec, dim=before, length=length)
+    tokens = model.read_tokens(tokens)
     absent = _absent(model, tokens) if spec.masks_padding else None
     if spec.masks_nan:
         assert absent is not None
@@ -192,7 +183,7 @@ def _pass(model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None) -> 
         own = None if drops is None else drops[2 * place + 1 : 2 * place + 3]
         stream = apply_layer(layer, spec, stream[asks], keys, rows_of(unread, asks), own)
         streams.append(stream)
-    return Pass(streams, len(tokens), filled, seen, unread)
+    return streams, filled, seen, unread
 
 
 def _unread(spec: EncoderSpec, absent: Bool[AnyArray, " places"] | None, count: int, seen: slice) -> Unread:

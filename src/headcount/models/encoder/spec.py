@@ -29,10 +29,7 @@ class EncoderSpec(AbstractAttentionSpec):
     enters attention and net, and not their sums: deep encoders then train in far fewer steps; `final_norm` norms once
     more before the answer is read, as they usually do.
 
-    `attention` is "soft"; "hard", all weight on the largest score; "linear", a kernel in place of the softmax; or
-    "top-k", a softmax over the `top_k` largest scores. `kv_heads` groups of each block's heads share keys and values;
-    None: every head has its own. With a `window` a token reads itself and `window` - 1 on either side, and the class
-    token, or a query that is not a key, the last `window`; with `causal` no token reads later ones.
+    How heads read, `kv_heads` to `top_k`, is in `AbstractAttentionSpec`; `kv_heads` is of each block's heads.
 
     `answered_at` is the task's: at every token; at the last one, the query; or for the whole sequence, at a learned
     query, the class token. The query is not a key unless `query_is_key`, as in BERT and in vision transformers.
@@ -44,10 +41,7 @@ class EncoderSpec(AbstractAttentionSpec):
     maps even where the sizes agree. Where width follows the head count, one count would otherwise lack them. With both
     maps and biases, stored tokens and targets are standardised for training, as the maps can take the units up; not
     where tokens of zeros are padding. With `vocabulary` ids a token is one id, and the map to the width looks it up in
-    a learned table.
-
-    Raises:
-        InputError: If a value is out of range.
+    a learned table. Raises `InputError` for values out of range.
 
     Example:
         >>> import numpy as np, headcount as hc
