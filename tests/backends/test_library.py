@@ -9,7 +9,7 @@ import jax
 import pytest
 
 from headcount.backends import choose, library
-from headcount.backends.library import Kernels, load
+from headcount.backends.library import Kernels, load_library
 from headcount.engine import hardware
 from headcount.errors import HeadcountError
 
@@ -100,7 +100,7 @@ def test_a_library_that_cannot_be_used_ends_in_the_reference_and_one_sentence(ma
 
 
 def test_one_for_another_jax_is_refused_by_name(tmp_path):
-    assert jax.__version__ in load(for_another_jax(tmp_path), "cpu").problem
+    assert jax.__version__ in load_library(for_another_jax(tmp_path), "cpu").problem
 
 
 def test_without_kernels_nothing_is_said_unless_they_are_asked_for(monkeypatch, caplog):

@@ -67,5 +67,5 @@ class MeanPoolSpec(AbstractSpec):
     def activations(self, *, length: int, dim: int) -> int:
         return length * (dim + 2 * self.total_dim)
 
-    def sizes(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
+    def sizes_of(self, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
         return {"length": 1, "dim": shapes["features"][1], "outputs": shapes["readout"][0]}

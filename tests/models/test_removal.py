@@ -72,11 +72,11 @@ def spread(of: np.ndarray) -> float:
 
 def distance(removal: HeadRemoval, kept) -> float:
     """The mean squared change of the answers without the other heads, over the variance of the answers."""
-    return float(np.mean((removal.answers(kept) - removal.whole) ** 2)) / removal.variance
+    return float(np.mean((removal.answers_of(kept) - removal.whole) ** 2)) / removal.variance
 
 
 def with_bias(removal: HeadRemoval, kept) -> np.ndarray:
-    return removal.answers(kept) + np.asarray(removal.model.readout_out.bias, np.float64)
+    return removal.answers_of(kept) + np.asarray(removal.model.readout_out.bias, np.float64)
 
 
 def with_copy(model, of: int = 0, to: int = 2):

@@ -55,7 +55,7 @@ def kernels(platform: str) -> Kernels:
 
 @functools.cache
 def _known(platform: str, path: str) -> Kernels:
-    return load(Path(path) if path else _packaged(), platform)
+    return load_library(Path(path) if path else _packaged(), platform)
 
 
 def _packaged() -> Path | None:
@@ -67,7 +67,7 @@ def _packaged() -> Path | None:
     return path if path is not None and path.exists() else None
 
 
-def load(path: Path | None, platform: str) -> Kernels:
+def load_library(path: Path | None, platform: str) -> Kernels:
     """Load a library and make its operations known to JAX for a device. Nothing raises: see `Kernels.problem`."""
     if path is None:
         return Kernels(installed=False, problem=f"the fused kernels are not installed; to install them: {INSTALL}")

@@ -138,7 +138,7 @@ class AbstractSpec(ABC):
         return dataclasses.replace(self, rank=rank)  # pyright: ignore[reportArgumentType] - see the class
 
     @abstractmethod
-    def sizes(self, shapes: Shapes) -> dict[str, int]:
+    def sizes_of(self, shapes: Shapes) -> dict[str, int]:
         """`length`, `dim` and `outputs`, which the spec leaves open, read from the shapes of a model's arrays."""
 
     def padded(self) -> Self:
@@ -231,7 +231,7 @@ class AbstractModel(eqx.Module):
 
     def sizes(self) -> dict[str, int]:
         """`length`, `dim` and `outputs`; of a model without positions, which reads any length, the least `length`."""
-        return self.spec.sizes({name: array.shape for name, array in named_arrays(self).items()})
+        return self.spec.sizes_of({name: array.shape for name, array in named_arrays(self).items()})
 
     def read_tokens(self, tokens: Any) -> Any:
         """One sequence as the model computes with it: of the length of its `position_table`, where it has one.
@@ -337,7 +337,7 @@ def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
     Raises `InputError` where an array is missing, surplus or of another shape than the spec says.
     """
     try:
-        sizes = spec.sizes({name: array.shape for name, array in arrays.items()})
+        sizes = spec.sizes_of({name: array.shape for name, array in arrays.items()})
     except LookupError as error:
         raise InputError(f"{', '.join(sorted(arrays))} are not the arrays of {spec}: {error}.") from error
     for name, size in sizes.items():

@@ -251,13 +251,13 @@ def _encoder_layer(layer: Group, spec: Any, stream: Tensor, keys: Tensor, hidden
         hidden = functional.relu(hidden) if spec.activation == "relu" else functional.gelu(hidden, approximate="tanh")
         return _linear(layer.feed_out, hidden)
 
-    def add(stream: Tensor, change: Callable[[Tensor], Tensor], scale: Tensor | None) -> Tensor:
+    def sublayer(stream: Tensor, change: Callable[[Tensor], Tensor], scale: Tensor | None) -> Tensor:
         changed = change(_norm(spec, stream, scale) if spec.norm_first else stream)
         total = stream + changed if spec.residual else changed
         return total if spec.norm_first else _norm(spec, total, scale)
 
-    stream = add(stream, attend, layer.attention_scale)
-    return stream if layer.feed_in is None else add(stream, feed, layer.feed_scale)
+    stream = sublayer(stream, attend, layer.attention_scale)
+    return stream if layer.feed_in is None else sublayer(stream, feed, layer.feed_scale)
 
 
 def _norm(spec: Any, stream: Tensor, scale: Tensor | None) -> Tensor:
@@ -271,12 +271,12 @@ def _norm(spec: Any, stream: Tensor, scale: Tensor | None) -> Tensor:
 def _control(reads: Callable[[ModelModule, Tensor, Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
     """The answers of a control, from what its readout net reads of tokens, their first layer and which are absent."""
 
-    def answers(module: ModelModule, tokens: Tensor, absent: Tensor | None) -> Tensor:
+    def control_answers(module: ModelModule, tokens: Tensor, absent: Tensor | None) -> Tensor:
         first = _first_layer(module, module.token_in, tokens)
         absent = tokens.new_zeros(tokens.shape[:2], dtype=torch.bool) if absent is None else absent
         return _read_out(module, reads(module, tokens, first, absent))
 
-    return answers
+    return control_answers
 
 
 def _pooling(module: ModelModule, tokens: Tensor, first: Tensor, absent: Tensor) -> Tensor:

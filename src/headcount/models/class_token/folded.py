@@ -66,7 +66,7 @@ def fold(model: ClassTokenTransformer) -> Folded:
     """Return a model of one layer whose scores are products of queries and keys, folded."""
     (layer,) = model.attention
     weight, bias = _first_layer(model)
-    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.keys)
+    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.head_keys)
     added, beta = model.added_positions, model.spec.beta
     offset = jnp.zeros((0, len(direction)), direction.dtype) if added is None else beta * (added @ direction.T)
     return Folded(weight, jnp.atleast_2d(bias), beta * (direction @ model.encoder_out.weight), offset)
@@ -81,7 +81,7 @@ def _attended(
     (layer,) = model.attention
     values = _pooled_values(layer, model.encoder_out, pooled)
     if model.added_positions is not None:
-        added = jnp.einsum("hne,te->thn", layer.values, model.added_positions)
+        added = jnp.einsum("hne,te->thn", layer.head_values, model.added_positions)
         values = values + jnp.einsum("th,thn->hn", weights, added)
     return model.class_token + jnp.tensordot(layer.written, values, axes=2)
 
@@ -213,7 +213,7 @@ def _query_once(
     unread: Mask,
 ) -> ClassToken:
     weights = _weights_once(layer, spec, query_token, tokens, unread)
-    values = jnp.einsum("hne,he->hn", layer.values, weights.T @ tokens)
+    values = jnp.einsum("hne,he->hn", layer.head_values, weights.T @ tokens)
     return jnp.tensordot(layer.written, values, axes=2)
 
 
@@ -227,7 +227,7 @@ def _weights_once(
     if spec.reading.features is not None:
         keys = jnp.einsum("te,gre->tgr", tokens, layer.key)
         return _kernel_weights(spec, layer.query @ query_token, keys, unread)
-    direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.keys)
+    direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.head_keys)
     return _weights(spec, spec.beta * (tokens @ direction.T), unread)
 
 

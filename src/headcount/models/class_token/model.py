@@ -39,12 +39,12 @@ class Attention(HeadMatrices):
     """The heads of a layer, whose W_O is over the concatenated heads."""
 
     @property
-    def keys(self) -> Float[AnyArray, "heads rank total"]:
+    def head_keys(self) -> Float[AnyArray, "heads rank total"]:
         """W_K as each head has it."""
         return share_groups(self.key, len(self.query))
 
     @property
-    def values(self) -> Float[AnyArray, "heads head_dim total"]:
+    def head_values(self) -> Float[AnyArray, "heads head_dim total"]:
         """W_V as each head has it."""
         return share_groups(self.value, len(self.query))
 

@@ -38,7 +38,7 @@ class HeadRemoval:
         self.model = model
         features, embedding, there = _features(model, tokens)
         (layer,) = model.attention
-        query, key, value = (_double(part) for part in (layer.query, layer.keys, layer.values))
+        query, key, value = (_double(part) for part in (layer.query, layer.head_keys, layer.head_values))
         self.direction = np.einsum("hr,hre->he", query @ _double(model.class_token), key)
         flat = features.reshape(-1, features.shape[-1])
         self.second_moment = embedding @ (flat.T @ flat / np.sum(there)) @ embedding.T
@@ -59,7 +59,7 @@ class HeadRemoval:
         self.covariance = covariance + ridge * np.eye(len(covariance))
         self.to_hidden = _double(model.readout_in.weight) @ _double(layer.output).reshape(-1, flat.shape[1])
         self.constant = _double(model.readout_in.weight) @ _double(model.class_token) + _double(model.readout_in.bias)
-        self.whole = self.answers(range(self.heads))
+        self.whole = self.answers_of(range(self.heads))
         self.variance = max(float(np.mean(np.var(self.whole, axis=0))), np.finfo(float).tiny)
 
     def prediction(self, kept: Sequence[int]) -> Float[np.ndarray, "all_values kept_values"]:
@@ -68,7 +68,7 @@ class HeadRemoval:
         block = self.covariance[np.ix_(places, places)]
         return np.linalg.solve(block, self.covariance[places]).T
 
-    def answers(self, kept: Sequence[int]) -> Float[np.ndarray, "examples outputs"]:
+    def answers_of(self, kept: Sequence[int]) -> Float[np.ndarray, "examples outputs"]:
         """Return the model's answers with the values of the other heads predicted."""
         to_hidden = self.to_hidden @ self.prediction(kept)
         return self._read_out(
@@ -103,7 +103,7 @@ class HeadRemoval:
         return HeadElimination(tuple(order), tuple(distances))
 
     def without(self, removed: Sequence[int]) -> ClassTokenTransformer:
-        """The model without these heads; it answers as `answers` says, but for what the narrower embedding loses."""
+        """The model without these heads; it answers as `answers_of` says, but for what the narrower embedding loses."""
         kept = [head for head in range(self.heads) if head not in removed]
         model, spec = self.model, replace(self.model.spec, heads=len(kept))
         (layer,) = model.attention

@@ -171,7 +171,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
         self.require_length(length)
         return draw_class_token_transformer(self, seed, length=length, dim=dim, outputs=outputs)
 
-    def sizes(self, shapes: Shapes) -> dict[str, int]:
+    def sizes_of(self, shapes: Shapes) -> dict[str, int]:
         code = self.position_dim if self.positions == "concatenated" else 0
         return {
             "length": shapes["position_table"][0] if self.position_dim else self.least_length,

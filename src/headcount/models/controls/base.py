@@ -98,7 +98,7 @@ class AbstractControlSpec(AbstractSpec):
     def read_dim(self) -> int:
         """Numbers that the readout net reads."""
 
-    def sizes(self, shapes: Shapes) -> dict[str, int]:
+    def sizes_of(self, shapes: Shapes) -> dict[str, int]:
         return {
             "length": shapes["position_table"][0] if self.code_dim else 1,
             "dim": 1 if self.vocabulary else shapes["token_in.weight"][1] - self.code_dim,

@@ -69,7 +69,7 @@ class Recurrent(AbstractControl):
     spec: RecurrentSpec = eqx.field(static=True)
 
     def reads(self, tokens: Tokens, absent: Bool[AnyArray, " length"]) -> Float[AnyArray, " read"]:
-        def step(state, token):
+        def next_state(state, token):
             first, is_absent = token
             reset, update, new = jnp.split(first, 3)
             of_reset, of_update, of_new = jnp.split(self.state_in(state), 3)
@@ -79,4 +79,4 @@ class Recurrent(AbstractControl):
 
         first = self.first_layer(tokens)
         start = jnp.zeros(self.spec.width, first.dtype)
-        return jax.lax.scan(step, start, (first, absent), unroll=min(UNROLLED, len(first)))[0]
+        return jax.lax.scan(next_state, start, (first, absent), unroll=min(UNROLLED, len(first)))[0]

@@ -46,17 +46,17 @@ def apply_layer(
         changed = dropped(change(stream), spec, drops, place)
         return norm(stream + changed if spec.residual else changed, spec, scale)
 
-    def read(stream: Stream) -> Stream:
+    def attention(stream: Stream) -> Stream:
         seen = norm(keys, spec, layer.attention_scale) if spec.norm_first else keys
         return attend(layer.heads, spec, stream, seen, unread)
 
-    def feed(stream: Stream) -> Stream:
+    def feed_forward(stream: Stream) -> Stream:
         assert layer.feed_in is not None
         assert layer.feed_out is not None
         return jax.vmap(layer.feed_out)(ACTIVATIONS[spec.activation](jax.vmap(layer.feed_in)(stream)))
 
-    stream = sublayer(stream, layer.attention_scale, read, 0)
-    return stream if layer.feed_in is None else sublayer(stream, layer.feed_scale, feed, 1)
+    stream = sublayer(stream, layer.attention_scale, attention, 0)
+    return stream if layer.feed_in is None else sublayer(stream, layer.feed_scale, feed_forward, 1)
 
 
 def weights_in_layer(

@@ -64,13 +64,13 @@ class Encoder(AbstractModel):
         length = len(streams[0]) - first - (spec.answered_at == "sequence")
         asks = slice(first, first + 1) if spec.answered_at == "tokens" else slice(-1, None)
 
-        def weights(layer: EncoderLayer, stream: Stream) -> Float[AnyArray, "heads tokens"]:
+        def layer_weights(layer: EncoderLayer, stream: Stream) -> Float[AnyArray, "heads tokens"]:
             keys = stream[seen]
             read = weights_in_layer(layer, spec, stream[asks], keys, rows_of(unread, asks))[:, 0, first:]
             # A query that is no key reads nothing of itself; the class token is no token.
             return jnp.pad(read, ((0, 0), (0, max(0, length - read.shape[1]))))[:, :length]
 
-        return tuple(weights(layer, stream) for layer, stream in zip(self.layers, streams[:-1], strict=True))
+        return tuple(layer_weights(layer, stream) for layer, stream in zip(self.layers, streams[:-1], strict=True))
 
     def without_head(self, layer: int, head: int) -> Self:
         return eqx.tree_at(

@@ -182,7 +182,7 @@ class EncoderSpec(AbstractAttentionSpec):
         self.require_length(length)
         return draw_encoder(self, seed, length=length, dim=dim, outputs=outputs)
 
-    def sizes(self, shapes: Shapes) -> dict[str, int]:
+    def sizes_of(self, shapes: Shapes) -> dict[str, int]:
         return {
             "length": shapes.get("position_table", (self.least_length,))[0],
             "dim": 1 if self.vocabulary else shapes.get("embed.weight", (0, self.width))[1],
