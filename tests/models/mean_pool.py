@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from headcount._shapes import AnyArray, Key, Target, Tokens
-from headcount.errors import require_count
 from headcount.models import AbstractModel, AbstractSpec, register
 from headcount.models.layers import draw_normal
 
@@ -43,10 +42,6 @@ class MeanPoolSpec(AbstractSpec):
     heads: int
     head_dim: int = 4
     rank: int = 1
-
-    def __post_init__(self):
-        for name in ("heads", "head_dim", "rank"):
-            require_count(name, getattr(self, name))
 
     @property
     def total_dim(self) -> int:

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from .._choices import AttentionKind
 from .._options import option
 from .._shapes import AnyArray
-from ..errors import require
+from ..errors import require, require_count
 from .base import AbstractSpec
 
 Scores = Float[AnyArray, "..."]
@@ -105,7 +105,7 @@ class AbstractAttentionSpec(AbstractSpec):
     top_k: int | None = option(None, "Tokens that a head of top-k attention reads.")
 
     def __post_init__(self):
-        self.check_fields()
+        super().__post_init__()
         if self.kv_heads is not None:
             divisors = [count for count in range(1, self.heads + 1) if self.heads % count == 0]
             require(
@@ -175,6 +175,18 @@ class AbstractAttentionSpec(AbstractSpec):
                 given=given,
                 needed=f"at most {length}",
             )
+
+
+def share_of_total_dim(total_dim: int, *, heads: int, field: str, round_up: bool = False) -> int:
+    """Return what each head has of `total_dim`, its `field`. Raises `InputError` where heads do not divide it."""
+    require_count("heads", heads)
+    require(
+        total_dim >= heads and (round_up or total_dim % heads == 0),
+        f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set {field} instead.",
+        what="total_dim",
+        given=total_dim,
+    )
+    return -(-total_dim // heads)
 
 
 class HeadMatrices(eqx.Module):

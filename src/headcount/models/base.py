@@ -19,6 +19,7 @@ from .._choices import AnsweredAt, Backend, Precision, require_choice
 from .._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
 from ..backends.advance import ModelSizes
 from ..errors import InputError, did_you_mean, require, require_count
+from .layers import Linear
 
 if TYPE_CHECKING:
     import torch
@@ -73,7 +74,7 @@ class AbstractSpec(ABC):
     masks_padding: bool = False
     """Whether the model leaves absent tokens out; see `masks_nan`."""
 
-    def check_fields(self) -> None:
+    def __post_init__(self):
         """Raise `InputError` for a field that is no count, truth value or choice where its declared type is one."""
         for name, kind in _declared_types(type(self)).items():
             value = getattr(self, name)
@@ -198,6 +199,10 @@ class AbstractModel(eqx.Module):
         """Return the model with its scales set from some training tokens, before training begins."""
         return self
 
+    def outer_maps(self) -> tuple[Linear, Linear]:
+        """The first map of the tokens and the last map to the answers, of a kind that standardises."""
+        raise NotImplementedError
+
     def in_raw_units(
         self,
         token_mean: Float[AnyArray, " dim"],
@@ -206,7 +211,16 @@ class AbstractModel(eqx.Module):
         target_scale: Float[AnyArray, "*places outputs"],
     ) -> Self:
         """A model trained on standardised tokens and targets, rewritten to read and answer in the task's own units."""
-        return self
+        if not self.spec.standardises:
+            return self
+        last = self.outer_maps()[1].to_raw_targets(target_mean, target_scale)
+        model = eqx.tree_at(lambda model: model.outer_maps()[1], self, last)
+        return model if self.spec.vocabulary else model.in_raw_tokens(token_mean, token_scale)  # ids have no units
+
+    def in_raw_tokens(self, mean: Float[AnyArray, " dim"], scale: Float[AnyArray, " dim"]) -> Self:
+        """Return the model rewritten to read tokens in the task's own units."""
+        first = self.outer_maps()[0].of_raw_tokens(mean, scale)
+        return eqx.tree_at(lambda model: model.outer_maps()[0], self, first)
 
     def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> "HeadRemoval":
         """Prepare the model to lose heads, judged on some training tokens; see `spec.removes_heads`."""

@@ -174,18 +174,8 @@ class ClassTokenTransformer(AbstractModel):
         last = self.attention[-1].output / jnp.where(scale > 0, scale, 1.0)
         return eqx.tree_at(lambda model: model.attention[-1].output, self, last)
 
-    def in_raw_units(
-        self,
-        token_mean: Float[AnyArray, " dim"],
-        token_scale: Float[AnyArray, " dim"],
-        target_mean: Float[AnyArray, " outputs"],
-        target_scale: Float[AnyArray, " outputs"],
-    ) -> Self:
-        encoder_in = self.encoder_in
-        if not self.spec.vocabulary:  # ids have no units
-            encoder_in = encoder_in.of_raw_tokens(token_mean, token_scale)
-        readout_out = self.readout_out.to_raw_targets(target_mean, target_scale)
-        return eqx.tree_at(lambda model: (model.encoder_in, model.readout_out), self, (encoder_in, readout_out))
+    def outer_maps(self) -> tuple[Linear, Linear]:
+        return self.encoder_in, self.readout_out
 
     def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> "HeadRemoval":
         if not self.spec.removes_heads:

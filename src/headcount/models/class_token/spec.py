@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 from ..._choices import Positions
 from ..._options import option
 from ...backends.advance import ModelSizes
-from ...errors import require, require_count
-from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec
+from ...errors import require
+from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec, share_of_total_dim
 from ..base import Shapes
 from ..layers import POSITION_CODE_DIM
 
@@ -97,14 +97,8 @@ class ClassTokenSpec(AbstractAttentionSpec):
 
         Raises `InputError` where heads do not divide total_dim and `round_up` is False.
         """
-        require_count("heads", heads)
-        require(
-            total_dim >= heads and (round_up or total_dim % heads == 0),
-            f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set head_dim instead.",
-            what="total_dim",
-            given=total_dim,
-        )
-        return cls(heads=heads, head_dim=-(-total_dim // heads), **others)
+        head_dim = share_of_total_dim(total_dim, heads=heads, field="head_dim", round_up=round_up)
+        return cls(heads=heads, head_dim=head_dim, **others)
 
     @property
     def total_dim(self) -> int:

@@ -41,9 +41,6 @@ class AbstractControlSpec(AbstractSpec):
     rank: int = 1
     head_dim: int = 1
 
-    def __post_init__(self):
-        self.check_fields()
-
     @classmethod
     def matched(cls, like: AbstractSpec, *, length: int, dim: int, outputs: int, **fields: Any) -> Self:
         """The spec whose width comes nearest to as many parameters as `like` has, for the same sequences and answers.
@@ -160,20 +157,8 @@ class AbstractControl(AbstractModel):
         readout_in = Linear(weight, self.readout_in.bias - weight @ mean)
         return eqx.tree_at(lambda model: model.readout_in, self, readout_in)
 
-    def in_raw_units(
-        self,
-        token_mean: Float[AnyArray, " dim"],
-        token_scale: Float[AnyArray, " dim"],
-        target_mean: Float[AnyArray, " outputs"],
-        target_scale: Float[AnyArray, " outputs"],
-    ) -> Self:
-        readout_out = self.readout_out.to_raw_targets(target_mean, target_scale)
-        model = eqx.tree_at(lambda model: model.readout_out, self, readout_out)
-        return model if self.spec.vocabulary else model.in_raw_tokens(token_mean, token_scale)  # ids have no units
-
-    def in_raw_tokens(self, mean: Float[AnyArray, " dim"], scale: Float[AnyArray, " dim"]) -> Self:
-        """Return the model rewritten to read tokens in the task's own units."""
-        return eqx.tree_at(lambda model: model.token_in, self, self.token_in.of_raw_tokens(mean, scale))
+    def outer_maps(self) -> tuple[Linear, Linear]:
+        return self.token_in, self.readout_out
 
 
 def draw_ends(

@@ -79,21 +79,10 @@ class Encoder(AbstractModel):
             replace_fn=lambda output: with_zeros(output, axis=0, place=head),
         )
 
-    def in_raw_units(
-        self,
-        token_mean: Float[AnyArray, " dim"],
-        token_scale: Float[AnyArray, " dim"],
-        target_mean: Float[AnyArray, " outputs"],
-        target_scale: Float[AnyArray, " outputs"],
-    ) -> Self:
-        if not self.spec.standardises:
-            return self
+    def outer_maps(self) -> tuple[Linear, Linear]:
         assert self.embed is not None
         assert self.read is not None
-        # Ids have no units.
-        embed = self.embed if self.spec.vocabulary else self.embed.of_raw_tokens(token_mean, token_scale)
-        read = self.read.to_raw_targets(target_mean, target_scale)
-        return eqx.tree_at(lambda model: (model.embed, model.read), self, (embed, read))
+        return self.embed, self.read
 
 
 def draw_encoder(spec: EncoderSpec, seed: int | None, *, length: int, dim: int, outputs: int) -> Encoder:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 
 from ..._choices import PRECISIONS, Activation, AnsweredAt, Norm, Padding, Positions, Precision
 from ..._options import option
-from ...errors import require, require_count
-from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec
+from ...errors import require
+from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec, share_of_total_dim
 from ..base import Shapes
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class EncoderSpec(AbstractAttentionSpec):
 
         Raises `InputError` where heads do not divide total_dim, or each had more numbers than the width projected.
         """
-        require_count("heads", heads)
+        rank = share_of_total_dim(total_dim, heads=heads, field="rank")
         most = cls(heads=heads, rank=1, **others).stream_dim
         require(
             total_dim <= heads * most,
@@ -164,13 +164,7 @@ class EncoderSpec(AbstractAttentionSpec):
             what="total_dim",
             given=total_dim,
         )
-        require(
-            total_dim >= heads and total_dim % heads == 0,
-            f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set rank instead.",
-            what="total_dim",
-            given=total_dim,
-        )
-        return cls(heads=heads, rank=total_dim // heads, **others)
+        return cls(heads=heads, rank=rank, **others)
 
     def with_rank(self, rank: int) -> Self:
         """Return the same with another rank, and with it another head_dim where the two are one number."""
