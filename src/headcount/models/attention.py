@@ -62,8 +62,8 @@ class Reading(NamedTuple):
     """One kind of attention.
 
     `weights(scores, spec, axis)` makes weights of scores, in which those of unread keys are `unread`. `features` are
-    applied to queries and keys before their product. `is_softmax`: over all that is read, which the fused kernels, thin
-    heads and the removal of heads are written for. An encoder scales scores by 1 / sqrt(rank) where `is_scaled`.
+    applied to queries and keys before their product. `is_softmax`: over all that is read. An encoder scales scores by
+    1 / sqrt(rank) where `is_scaled`.
     """
 
     weights: Callable[[Scores, "AbstractAttentionSpec", int], Scores]
@@ -128,6 +128,11 @@ class AbstractAttentionSpec(AbstractSpec):
     def reading(self) -> Reading:
         """The row of its kind of attention."""
         return READINGS[self.attention]
+
+    @property
+    def reads_by_softmax(self) -> bool:
+        """Whether heads are as fused kernels, thin heads and the removal of heads take them: plain soft attention."""
+        return self.reading.is_softmax
 
     @property
     def groups(self) -> int:
@@ -199,7 +204,7 @@ class HeadMatrices(eqx.Module):
 
     @property
     def written(self) -> Float[AnyArray, "..."]:
-        """W_O as values are multiplied by it."""
+        """W_O as the values of the heads are multiplied by it."""
         return self.output
 
 

@@ -12,14 +12,12 @@ shared by the batch. Heads that share W_K and W_V fold alike: they differ by W_Q
 so linear attention forms them, W_K,g W2 r_t + W_K,g b2 for every group g, and pools r_t as the others do.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Target, Tokens
-from ...backends.pool import Pooled, pool, pool_one, scores_of
+from ...backends.pool import Pooled, PoolWeights, pool, pool_one
 from ..attention import share_groups, weights_of_scores
 from ..layers import Linear, layer_norm, looked_up
 from .model import Attention, ClassTokenTransformer
@@ -49,27 +47,18 @@ def predict_batch(
     model: ClassTokenTransformer, tokens: Float[AnyArray, "examples length dim"]
 ) -> Float[AnyArray, "examples outputs"]:
     """Return the answers to a batch, pooled by the fused kernels; for a model that pools (`spec.pools`)."""
-    pooled = pool(tokens, *fold(model), masks=model.spec.masks_padding)
+    pooled = pool(tokens, fold(model), masks=model.spec.masks_padding)
     return jax.vmap(lambda *parts: read_out(model, _attended(model, *parts)))(*pooled)
 
 
-class Folded(NamedTuple):
-    """What a batch shares: the encoder's first layer, and u_i of every head, with the score of every place."""
-
-    weight: Float[AnyArray, "hidden dim"]
-    bias: Float[AnyArray, "places hidden"]
-    direction: Float[AnyArray, "heads hidden"]
-    offset: Float[AnyArray, "added heads"]
-
-
-def fold(model: ClassTokenTransformer) -> Folded:
-    """Return a model of one layer whose scores are products of queries and keys, folded."""
+def fold(model: ClassTokenTransformer) -> PoolWeights:
+    """Fold a model of one layer whose scores are products of queries and keys: its directions are the u_i."""
     (layer,) = model.attention
     weight, bias = _first_layer(model)
     direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.head_keys)
     added, beta = model.added_positions, model.spec.beta
     offset = jnp.zeros((0, len(direction)), direction.dtype) if added is None else beta * (added @ direction.T)
-    return Folded(weight, jnp.atleast_2d(bias), beta * (direction @ model.encoder_out.weight), offset)
+    return PoolWeights(weight, jnp.atleast_2d(bias), beta * (direction @ model.encoder_out.weight), offset)
 
 
 def _attended(
@@ -89,7 +78,7 @@ def _attended(
 def _pooled(model: ClassTokenTransformer, tokens: Tokens) -> Pooled:
     """The pooled hidden features of one sequence, and the weights they are pooled with, whatever the attention."""
     if model.spec.pools:
-        return pool_one(tokens, *fold(model), masks=model.spec.masks_padding)
+        return pool_one(tokens, fold(model), masks=model.spec.masks_padding)
     tokens, absent = model.without_absent(tokens)
     weight, bias = _first_layer(model)
     content = looked_up(weight, tokens) if model.spec.vocabulary else tokens @ weight.T
@@ -121,8 +110,7 @@ def _weights_of_hidden(
         added = model.added_positions
         keys = keys + (constant if added is None else constant + jnp.einsum("te,gre->tgr", added, layer.key))
         return _kernel_weights(model.spec, layer.query @ model.class_token, keys, unread)
-    folded = fold(model)
-    return _weights(model.spec, scores_of(hidden, folded.direction, folded.offset), unread)
+    return _weights(model.spec, fold(model).scores(hidden), unread)
 
 
 def _kernel_weights(

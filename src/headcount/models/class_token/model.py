@@ -52,11 +52,11 @@ class Attention(HeadMatrices):
     def written(self) -> Float[AnyArray, "total heads head_dim"]:
         """W_O; the part of a head that is padding is not trained."""
         if len(self.key) == len(self.query):
-            return self.output
+            return super().written
         # A head that is added to others that share its values has values, so its W_O would be trained: of mere padding
         # W_Q and W_O are all zero.
         trained = (self.query != 0).any(axis=(1, 2)) | (self.output != 0).any(axis=(0, 2))
-        return self.output * trained[:, None]
+        return super().written * trained[:, None]
 
 
 class InnerNet(eqx.Module):

@@ -134,12 +134,12 @@ class ClassTokenSpec(AbstractAttentionSpec):
         them share one set; other kinds of attention have no predicted values.
         """
         divides = self.kv_heads in (None, 1)
-        return self.layers == 1 and not self.final_norm and divides and self.reading.is_softmax
+        return self.layers == 1 and not self.final_norm and divides and self.reads_by_softmax
 
     @property
     def pools(self) -> bool:
         """Of one layer with soft attention to every token: what the class token reads is one pooling."""
-        return self.layers == 1 and self.reading.is_softmax and self.window is None and not self.vocabulary
+        return self.layers == 1 and self.reads_by_softmax and self.window is None and not self.vocabulary
 
     def step_sizes(self, *, length: int, dim: int, outputs: int) -> ModelSizes | None:
         if not self.pools or self.final_norm:

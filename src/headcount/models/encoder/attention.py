@@ -99,7 +99,7 @@ def _read(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: U
 def _are_thin(spec: EncoderSpec, queries: int) -> bool:
     """Return whether `thin` is faster: on a GPU, with heads of few numbers that fill its threads."""
     thin_heads = max(spec.rank, spec.head_dim) <= thin.WIDEST and spec.total_heads >= LANES and spec.kv_heads is None
-    return jax.default_backend() == "gpu" and spec.reading.is_softmax and thin_heads and queries > 1
+    return jax.default_backend() == "gpu" and spec.reads_by_softmax and thin_heads and queries > 1
 
 
 def _read_thin(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
