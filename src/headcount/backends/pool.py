@@ -101,7 +101,7 @@ def require_working() -> None:
     generator = named_generator(0, "trial of the kernels")
     shapes = ((2, 3, 2), (5, 2), (1, 5), (2, 5), (0, 2))
     tokens, *weights = (generator.normal(size=shape).astype(np.float32) for shape in shapes)
-    made = PoolWeights(*weights)
+    made = PoolWeights._make(weights)
     got, wanted = (jax.jit(functools.partial(by, masks=False))(tokens, made)[0] for by in (pool, reference))
     if not np.allclose(got, wanted, atol=1e-4):
         raise HeadcountError(f"the fused kernels give {np.ravel(got)[0]}, plain JAX {np.ravel(wanted)[0]}.")
