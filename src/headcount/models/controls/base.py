@@ -102,16 +102,13 @@ class AbstractControlSpec(AbstractSpec):
             "outputs": shapes["readout_out.bias"][0],
         }
 
-    def before(self, dim: int) -> int:
-        """Count the numbers that a token's first layer multiplies, its position code included."""
-        return (self.vocabulary or dim) + self.code_dim
+    def flops_of_ends(self, *, length: int, dim: int, outputs: int, after: int) -> int:
+        """Those of the first layer, of `after` units, and of the readout net.
 
-    def first_flops(self, *, length: int, dim: int, after: int) -> int:
-        """Count those of the first layer, which looks ids up; codes of positions are multiplied once per batch."""
-        return 0 if self.vocabulary else 2 * length * dim * after
-
-    def readout_flops(self, *, outputs: int) -> int:
-        return 2 * self.hidden * (self.read_dim + outputs)
+        Ids are looked up, and codes of positions are multiplied once per batch.
+        """
+        first = 0 if self.vocabulary else 2 * length * dim * after
+        return first + 2 * self.hidden * (self.read_dim + outputs)
 
 
 class AbstractControl(AbstractModel):
@@ -165,9 +162,10 @@ def draw_ends(
     spec: AbstractControlSpec, seed: int | None, *, length: int, dim: int, outputs: int, after: int
 ) -> dict[str, Any]:
     """Return the shared fields of a model whose first layer has `after` units."""
+    before = (spec.vocabulary or dim) + spec.code_dim
     codes = draw_normal(seed, "positions", shape=(length, spec.code_dim), scale=POSITION_SCALE)
     return {
-        "token_in": draw_linear(seed, "token in", before=spec.before(dim), after=after, fan_in=dim + spec.code_dim),
+        "token_in": draw_linear(seed, "token in", before=before, after=after, fan_in=dim + spec.code_dim),
         "position_table": codes if spec.code_dim else None,
         "readout_in": draw_linear(seed, "readout in", before=spec.read_dim, after=spec.hidden),
         "readout_out": draw_linear(seed, "readout out", before=spec.hidden, after=outputs),

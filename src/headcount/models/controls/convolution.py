@@ -56,9 +56,8 @@ class ConvolutionSpec(AbstractControlSpec):
         )
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        first = self.first_flops(length=length, dim=dim, after=self.width)
-        convolutions = 2 * KERNEL * self.layers * length * self.width * self.width
-        return first + convolutions + self.readout_flops(outputs=outputs)
+        ends = self.flops_of_ends(length=length, dim=dim, outputs=outputs, after=self.width)
+        return ends + 2 * KERNEL * self.layers * length * self.width * self.width
 
     def activations(self, *, length: int, dim: int) -> int:
         return length * (dim + (KERNEL + 3) * (self.layers + 1) * self.width) + 2 * self.read_dim

@@ -64,8 +64,8 @@ class PoolingSpec(AbstractControlSpec):
         )
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        first = self.first_flops(length=length + self.asks_tokens, dim=dim, after=self.hidden)
-        return first + 2 * length * self.hidden * self.width + self.readout_flops(outputs=outputs)
+        ends = self.flops_of_ends(length=length + self.asks_tokens, dim=dim, outputs=outputs, after=self.hidden)
+        return ends + 2 * length * self.hidden * self.width
 
     def activations(self, *, length: int, dim: int) -> int:
         return length * (dim + 3 * self.hidden + 2 * self.width) + 2 * self.read_dim

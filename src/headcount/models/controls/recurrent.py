@@ -50,8 +50,8 @@ class RecurrentSpec(AbstractControlSpec):
         )
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        first = self.first_flops(length=length, dim=dim, after=3 * self.width)
-        return first + 6 * length * self.width * self.width + self.readout_flops(outputs=outputs)
+        ends = self.flops_of_ends(length=length, dim=dim, outputs=outputs, after=3 * self.width)
+        return ends + 6 * length * self.width * self.width
 
     def activations(self, *, length: int, dim: int) -> int:
         return length * (dim + 14 * self.width) + 2 * self.width
