@@ -107,15 +107,11 @@ def test_without_kernels_nothing_is_said_unless_they_are_asked_for(monkeypatch, 
     monkeypatch.setattr(library, "_packaged", lambda: None)
     monkeypatch.delenv(library.PATH_VARIABLE, raising=False)
     monkeypatch.delenv(choose.VARIABLE, raising=False)
-    library._known.cache_clear()
-    try:
-        with caplog.at_level(logging.WARNING):
-            assert choose.chosen() == "reference"
-        assert not caplog.messages
-        with refused("pip install"):
-            choose.chosen("fused")
-    finally:
-        library._known.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        assert choose.chosen() == "reference"
+    assert not caplog.messages
+    with refused("pip install"):
+        choose.chosen("fused")
 
 
 def test_the_variable_chooses_and_other_words_are_refused(monkeypatch):

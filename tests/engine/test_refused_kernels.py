@@ -36,7 +36,7 @@ def refusing(monkeypatch, refuses):
         return parts
 
     monkeypatch.setattr(trainer, "program", made)
-    monkeypatch.setattr(choose, "_told", set())
+    choose.say_once.cache_clear()
     return programs
 
 

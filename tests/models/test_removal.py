@@ -70,7 +70,7 @@ def spread(of: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.var(of, axis=0))))
 
 
-def distance(removal: HeadRemoval, kept) -> float:
+def distance_without(removal: HeadRemoval, kept) -> float:
     """The mean squared change of the answers without the other heads, over the variance of the answers."""
     return float(np.mean((removal.answers_of(kept) - removal.whole) ** 2)) / removal.variance
 
@@ -95,7 +95,7 @@ def test_with_all_heads_the_answers_are_the_models(positions, outputs):
     model, tokens = drawn(0, outputs=outputs, positions=positions), some_tokens(0)
     removal, want = model.head_removal(tokens), answers(model, tokens)
     assert np.max(np.abs(with_bias(removal, range(HEADS)) - want)) <= 1e-8 * spread(want)
-    assert distance(removal, range(HEADS)) == 0
+    assert distance_without(removal, range(HEADS)) == 0
     assert_close(np.asarray(jax.jit(jax.vmap(model))(tokens)), want, "the model itself, in single precision")
 
 
@@ -161,7 +161,7 @@ def test_elimination_removes_the_head_that_is_missed_least_until_one_is_left(see
     assert set(elimination.order) <= set(range(heads))
     kept = set(range(heads))
     for head, distance in zip(elimination.order, elimination.distances, strict=True):
-        costs = {other: distance(removal, sorted(kept - {other})) for other in kept}
+        costs = {other: distance_without(removal, sorted(kept - {other})) for other in kept}
         assert distance == pytest.approx(costs[head], rel=1e-4, abs=1e-9)
         assert 0 <= distance <= min(costs.values()) * (1 + 1e-4) + 1e-9
         kept.remove(head)

@@ -3,6 +3,7 @@
 HEADCOUNT_BACKEND is auto (the default: fused where it works), reference or fused.
 """
 
+import functools
 import logging
 import os
 
@@ -12,7 +13,6 @@ from .library import Kernels, kernels
 
 VARIABLE = "HEADCOUNT_BACKEND"
 _log = logging.getLogger(__name__)
-_told: set[str] = set()
 
 
 def chosen(asked: str | None = None) -> Backend:
@@ -60,8 +60,7 @@ def described(backend: Backend) -> str:
     return f"fused {here.version}, {here.unit}"
 
 
+@functools.cache
 def say_once(sentence: str) -> None:
     """Report a sentence, unless this process has reported it before."""
-    if sentence not in _told:
-        _told.add(sentence)
-        _log.warning("headcount: %s", sentence)
+    _log.warning("headcount: %s", sentence)

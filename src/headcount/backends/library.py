@@ -50,12 +50,8 @@ class Kernels:
 
 def kernels(platform: str) -> Kernels:
     """The kernels for a device, "cpu" or "gpu"; the library is loaded the first time."""
-    return _known(platform, os.environ.get(PATH_VARIABLE, ""))
-
-
-@functools.cache
-def _known(platform: str, path: str) -> Kernels:
-    return load_library(Path(path) if path else _packaged(), platform)
+    named = os.environ.get(PATH_VARIABLE, "")
+    return load_library(Path(named) if named else _packaged(), platform)
 
 
 def _packaged() -> Path | None:
@@ -67,6 +63,7 @@ def _packaged() -> Path | None:
     return path if path is not None and path.exists() else None
 
 
+@functools.cache
 def load_library(path: Path | None, platform: str) -> Kernels:
     """Load a library and make its operations known to JAX for a device. Nothing raises: see `Kernels.problem`."""
     if path is None:

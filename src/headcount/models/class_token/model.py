@@ -12,6 +12,7 @@ Source: Yu et al. (arXiv 2510.06662), section 3; the depth rule is our choice wh
 Nothing here is compiled: weights are drawn, resized and rescaled as NumPy arrays, or stay JAX where they are.
 """
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, final
 
@@ -203,8 +204,7 @@ def draw_class_token_transformer(
     """Weights for sequences of `length` tokens, drawn as PyTorch draws its layers: uniform within 1/sqrt(fan-in)."""
     total, hidden, code = spec.total_dim, spec.hidden, spec.position_dim
 
-    def linear(*names: str | int, **shape: int) -> Linear:
-        return draw_linear(seed, *names, **shape)
+    linear = functools.partial(draw_linear, seed)
 
     def inner_net(layer: int) -> InnerNet:
         return InnerNet(
@@ -218,10 +218,9 @@ def draw_class_token_transformer(
             **{name: draw_uniform(seed, "attention", layer, name, shape=shape, fan_in=total) for name, shape in shapes}
         )
 
-    read = dim + (code if spec.positions == "concatenated" else 0)
-    looked_up = spec.vocabulary - dim if spec.vocabulary else 0
+    codes = code if spec.positions == "concatenated" else 0
     return ClassTokenTransformer(
-        encoder_in=linear("encoder in", before=read + looked_up, after=hidden, fan_in=read),
+        encoder_in=linear("encoder in", before=(spec.vocabulary or dim) + codes, after=hidden, fan_in=dim + codes),
         encoder_out=linear("encoder out", before=hidden, after=total),
         position_table=draw_normal(seed, "positions", shape=(length, code), scale=POSITION_SCALE) if code else None,
         class_token=draw_normal(seed, "class token", shape=(total,), scale=CLASS_TOKEN_SCALE),
