@@ -72,7 +72,7 @@ def advance(
     sizes: ModelSizes,
     step: Step,
 ) -> tuple[Moving, Float[Array, " members"]]:
-    """The members after `count` more steps, and the sum over these of their batch's error before the update.
+    """Return the members after `count` more steps, and the sum of their batches' errors before each update.
 
     The memory of `moving` is used up. `taken` are the steps that each member has taken, `heads` its heads: those beyond
     are padding, and 0 is an empty slot, which stays as it is. `count` is at most the room that `rates`, the learning
@@ -113,7 +113,7 @@ def advance_aside(
     sizes: ModelSizes,
     step: Step,
 ) -> Aside:
-    """`advance` next to XLA's stream; the errors of all steps are added to `totals`, whose memory is used up too."""
+    """Do as `advance`, next to XLA's stream; errors are added to `totals`, whose memory is used up too."""
     members, _, batch = chosen.shape
     scratch = jax.ShapeDtypeStruct((scratch_floats(sizes, members, batch),), jnp.float32)
     results = [*(jax.ShapeDtypeStruct(each.shape, jnp.float32) for each in (*moving, totals)), scratch]
@@ -126,7 +126,7 @@ def advance_aside(
 
 @jax.jit
 def join(token: Int[Array, ""]) -> Int[Array, ""]:
-    """The token, once everything next to XLA's stream is done; what is called later comes after that."""
+    """Return the token, once everything next to XLA's stream is done; what is called later comes after that."""
     result = jax.ShapeDtypeStruct(token.shape, token.dtype)
     return jax.ffi.ffi_call("headcount_join", result, has_side_effect=True)(token)
 
@@ -142,7 +142,7 @@ def share(calls: Sequence[tuple[int, int, int]]) -> None:
 
 @functools.cache
 def scratch_floats(sizes: ModelSizes, members: int, batch: int) -> int:
-    """The most floats of scratch memory that a call needs on any GPU."""
+    """Return the most floats of scratch memory that a call needs on any GPU."""
     model = (sizes.length, sizes.dim, sizes.code, sizes.hidden, sizes.heads, sizes.groups, sizes.rank, sizes.head_dim)
     return _library().headcount_kernels_gpu_scratch(
         *model, sizes.outputs, POSITIONS.index(sizes.positions), members, batch

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def chosen(asked: str | None = None) -> Backend:
-    """The back end that was asked for ("auto", "reference" or "fused"), by the argument or by HEADCOUNT_BACKEND.
+    """Return the back end for "auto", "reference" or "fused", given as an argument or by HEADCOUNT_BACKEND.
 
     With "auto" a library that is installed but cannot be used is reported once, and the reference runs.
 
@@ -42,19 +42,19 @@ def chosen(asked: str | None = None) -> Backend:
 
 
 def wanted(asked: str | None = None) -> str:
-    """The word for the back end that was asked for, by the argument or by HEADCOUNT_BACKEND; "auto" by neither."""
+    """Return the back end that was asked for, by the argument or by HEADCOUNT_BACKEND; "auto" by neither."""
     return asked or os.environ.get(VARIABLE) or "auto"
 
 
 def kernels_here() -> Kernels:
-    """The kernels for the device that JAX chose."""
+    """Return the kernels for the device that JAX chose."""
     import jax
 
     return kernels(jax.default_backend())
 
 
 def described(backend: Backend) -> str:
-    """The back end as a record's provenance names it, such as "fused 0.1.0, AVX-512"."""
+    """Name the back end as a record's provenance does, such as "fused 0.1.0, AVX-512"."""
     if backend == "reference" or (here := kernels_here()).problem:
         return "reference"
     return f"fused {here.version}, {here.unit}"

@@ -49,13 +49,13 @@ class Kernels:
 
 
 def kernels(platform: str) -> Kernels:
-    """The kernels for a device, "cpu" or "gpu"; the library is loaded the first time."""
+    """Return the kernels for a device, "cpu" or "gpu"; the library is loaded the first time."""
     named = os.environ.get(PATH_VARIABLE, "")
     return load_library(Path(named) if named else _packaged(), platform)
 
 
 def _packaged() -> Path | None:
-    """The library of the package; None without the package, or where a clone of it was not built."""
+    """Find the library of the package; None without the package, or where a clone of it was not built."""
     try:
         path = importlib.import_module(PACKAGE).library_path()
     except ImportError:

@@ -34,25 +34,25 @@ class PoolWeights(NamedTuple):
     offset: Float[AnyArray, "added heads"]
 
     def scores(self, hidden: Float[AnyArray, "length hidden"]) -> Float[AnyArray, "length heads"]:
-        """direction_i . r_t + offset_ti of one sequence."""
+        """Return direction_i . r_t + offset_ti of one sequence."""
         scores = hidden @ self.direction.T
         return scores + self.offset if len(self.offset) else scores
 
 
 def pool(tokens: Float[AnyArray, "batch length dim"], weights: PoolWeights, *, masks: bool) -> Pooled:
-    """`reference` by the fused kernels, which must be loaded; other precisions than float32 by the reference."""
+    """Pool by the fused kernels, which must be loaded; other precisions than float32 by `reference`."""
     if any(jnp.asarray(each).dtype != jnp.float32 for each in (tokens, *weights)):
         return reference(tokens, weights, masks=masks)
     return _fused(tokens, *weights, masks)
 
 
 def reference(tokens: Float[AnyArray, "batch length dim"], weights: PoolWeights, *, masks: bool) -> Pooled:
-    """The batch in plain JAX."""
+    """Pool a batch in plain JAX."""
     return jax.vmap(lambda sequence: pool_one(sequence, weights, masks=masks))(tokens)
 
 
 def pool_one(tokens: Tokens, weights: PoolWeights, *, masks: bool) -> Pooled:
-    """One sequence in plain JAX."""
+    """Pool one sequence in plain JAX."""
     absent = jnp.all(jnp.isnan(tokens), axis=-1) if masks else None
     if absent is not None:
         tokens = jnp.where(absent[:, None], 0, tokens)

@@ -26,7 +26,7 @@ Mask = Bool[AnyArray, "..."] | None
 
 
 def elu_features(x: Scores) -> Scores:
-    """phi = elu + 1, at least in single precision: x + 1 above 0, exp(x) below. Always positive."""
+    """Return elu(x) + 1, at least in single precision: x + 1 above 0, exp(x) below. Always positive."""
     x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     return jnp.where(x > 0, x + 1, jnp.exp(jnp.minimum(x, 0)))
 
@@ -36,7 +36,7 @@ def _softmax(scores: Scores, spec: "AbstractAttentionSpec", axis: int) -> Scores
 
 
 def _largest_alone(scores: Scores, spec: "AbstractAttentionSpec", axis: int) -> Scores:
-    """1 at the first of the largest scores, which get no gradient."""
+    """Put 1 at the first of the largest scores, which get no gradient."""
     return jax.nn.one_hot(jnp.argmax(scores, axis=axis), scores.shape[axis], dtype=scores.dtype, axis=axis)
 
 
@@ -53,7 +53,7 @@ def _softmax_of_largest(scores: Scores, spec: "AbstractAttentionSpec", axis: int
 
 
 def _shares(scores: Scores, spec: "AbstractAttentionSpec", axis: int) -> Scores:
-    """Positive scores as shares of their sum, which may have underflowed."""
+    """Divide positive scores by their sum, which may have underflowed."""
     least = np.finfo(scores.dtype).tiny
     return scores / jnp.maximum(jnp.sum(scores, axis=axis, keepdims=True), least)
 

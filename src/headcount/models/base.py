@@ -106,12 +106,12 @@ class AbstractSpec(ABC):
         return False
 
     def step_sizes(self, *, length: int, dim: int, outputs: int) -> ModelSizes | None:
-        """The sizes by which the fused back end takes whole training steps of the model; None where it cannot."""
+        """Return the sizes by which the fused back end takes whole training steps; None where it cannot."""
         return None
 
     @abstractmethod
     def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "AbstractModel":
-        """Initial weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone.
+        """Draw weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone.
 
         Without a seed every array is a `jax.ShapeDtypeStruct`, as `layers.initial_array` gives it.
         """
@@ -125,7 +125,7 @@ class AbstractSpec(ABC):
 
     @abstractmethod
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        """Multiplications and additions of the forward pass on one sequence, matrix products only.
+        """Count multiplications and additions of the forward pass on one sequence, of matrix products only.
 
         What is computed once per batch is left out.
         """
@@ -135,12 +135,12 @@ class AbstractSpec(ABC):
         """Estimate how many numbers one sequence keeps for its gradient."""
 
     def with_rank(self, rank: int) -> Self:
-        """Return the same spec with another rank, and with it whatever is tied to the rank."""
+        """Return the same spec with another rank, and with it what is tied to the rank."""
         return dataclasses.replace(self, rank=rank)  # pyright: ignore[reportArgumentType] - see the class
 
     @abstractmethod
     def sizes_of(self, shapes: Shapes) -> dict[str, int]:
-        """`length`, `dim` and `outputs`, which the spec leaves open, read from the shapes of a model's arrays."""
+        """Read `length`, `dim` and `outputs`, which the spec leaves open, from the shapes of a model's arrays."""
 
     def padded(self) -> Self:
         """Return the spec that a program is compiled for: itself, or one of more heads that several head counts share.
@@ -150,7 +150,7 @@ class AbstractSpec(ABC):
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """The kind and every field, less those `left_out_at_default`, as JSON; `spec_from_dict` gives the spec back."""
+        """Return kind and fields, less those `left_out_at_default`, as JSON; `spec_from_dict` gives the spec back."""
         content = {"kind": self.kind} | dataclasses.asdict(self)  # pyright: ignore[reportArgumentType] - see the class
         defaults = {name: getattr(type(self), name) for name in self.left_out_at_default}
         return {name: value for name, value in content.items() if name not in defaults or value != defaults[name]}
@@ -189,7 +189,7 @@ class AbstractModel(eqx.Module):
         )
 
     def with_heads(self, heads: int) -> Self:
-        """The model padded with heads that change nothing, or cut to its first `heads` heads; itself if never padded.
+        """Pad the model with heads that change nothing, or cut it to its first `heads` heads; some are never padded.
 
         Training keeps added weights at zero, so `with_heads(spec.heads)` undoes padding after training too.
         """
@@ -200,7 +200,7 @@ class AbstractModel(eqx.Module):
         return self
 
     def outer_maps(self) -> tuple[Linear, Linear]:
-        """The first map of the tokens and the last map to the answers, of a kind that standardises."""
+        """Return the first map of the tokens and the last map to the answers, of a kind that standardises."""
         raise NotImplementedError
 
     def in_raw_units(
@@ -210,7 +210,7 @@ class AbstractModel(eqx.Module):
         target_mean: Float[AnyArray, "*places outputs"],
         target_scale: Float[AnyArray, "*places outputs"],
     ) -> Self:
-        """A model trained on standardised tokens and targets, rewritten to read and answer in the task's own units."""
+        """Rewrite a model trained on standardised tokens and targets to read and answer in the task's own units."""
         if not self.spec.standardises:
             return self
         last = self.outer_maps()[1].to_raw_targets(target_mean, target_scale)
@@ -237,18 +237,18 @@ class AbstractModel(eqx.Module):
         raise InputError(f"models of kind {self.spec.kind} do not say what their heads read.")
 
     def without_head(self, layer: int, head: int) -> Self:
-        """The model with the output of one head set to zero and all else kept; see `attention_weights` for the error.
+        """Set the output of one head to zero and keep all else; see `attention_weights` for the error.
 
         Both count from 0, in the order of `attention_weights`.
         """
         raise InputError(f"models of kind {self.spec.kind} do not say what their heads read.")
 
     def sizes(self) -> dict[str, int]:
-        """`length`, `dim` and `outputs`; of a model without positions, which reads any length, the least `length`."""
+        """Return `length`, `dim` and `outputs`; without positions, where any length is read, the least `length`."""
         return self.spec.sizes_of({name: array.shape for name, array in named_arrays(self).items()})
 
     def read_tokens(self, tokens: Any) -> Any:
-        """One sequence as the model computes with it: of the length of its `position_table`, where it has one.
+        """Return one sequence as the model computes with it, of the length of its `position_table` if it has one.
 
         Token ids may be given as (length,), and where NaN tokens are absent a shorter sequence is filled up with them:
         in front where the last token is the query, else at the end.

@@ -68,7 +68,7 @@ class ModelModule(Group):
 
 
 def _filled_up(tokens: Tensor, spec: AbstractSpec, length: int | None) -> Tensor:
-    """Sequences shorter than `length` with absent tokens added, as `base.read_tokens` adds them."""
+    """Add absent tokens to sequences shorter than `length`, as `AbstractModel.read_tokens` does."""
     tokens = tokens.float() if spec.vocabulary else tokens
     missing = length - tokens.shape[1] if spec.masks_nan and length is not None else 0
     sides = (missing, 0) if spec.answered_at == "query" else (0, missing)
@@ -269,7 +269,7 @@ def _norm(spec: Any, stream: Tensor, scale: Tensor | None) -> Tensor:
 
 
 def _control(reads: Callable[[ModelModule, Tensor, Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
-    """The answers of a control, from what its readout net reads of tokens, their first layer and which are absent."""
+    """Make the answers of a control of what its readout net reads of tokens, first layer and absent ones."""
 
     def control_answers(module: ModelModule, tokens: Tensor, absent: Tensor | None) -> Tensor:
         first = _first_layer(module, module.token_in, tokens)

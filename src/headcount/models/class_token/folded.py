@@ -66,7 +66,7 @@ def _attended(
     pooled: Float[AnyArray, "heads hidden"],
     weights: Float[AnyArray, "length heads"],
 ) -> ClassToken:
-    """c0 + W_O concat_i [...] of one sequence from what its tokens were pooled to."""
+    """Return c0 + W_O concat_i [...] of one sequence from what its tokens were pooled to."""
     (layer,) = model.attention
     values = _pooled_values(layer, model.encoder_out, pooled)
     if model.added_positions is not None:
@@ -76,7 +76,7 @@ def _attended(
 
 
 def _pooled(model: ClassTokenTransformer, tokens: Tokens) -> Pooled:
-    """The pooled hidden features of one sequence, and the weights they are pooled with, whatever the attention."""
+    """Pool the hidden features of one sequence by any attention; return them and the weights."""
     if model.spec.pools:
         return pool_one(tokens, fold(model), masks=model.spec.masks_padding)
     tokens, absent = model.without_absent(tokens)
@@ -132,7 +132,7 @@ def _weights(
 
 
 def embed(model: ClassTokenTransformer, tokens: Tokens) -> Embedded:
-    """x^(t) for every token, its place included. No token may be absent."""
+    """Return x^(t) for every token, its place included. No token may be absent."""
     codes = model.position_codes
     if model.spec.vocabulary:
         first = looked_up(model.encoder_in.weight[:, : model.spec.vocabulary], tokens) + model.encoder_in.bias
@@ -147,7 +147,7 @@ def embed(model: ClassTokenTransformer, tokens: Tokens) -> Embedded:
 
 
 def read_out(model: ClassTokenTransformer, class_token: ClassToken) -> Target:
-    """F: the two-layer GELU net over the class token, or over its layer norm."""
+    """Apply F, the two-layer GELU net, to the class token or to its layer norm."""
     seen = readout_input(model, class_token)
     return model.readout_out(jax.nn.gelu(model.readout_in(seen), approximate=False))
 
@@ -160,7 +160,7 @@ def readout_input(model: ClassTokenTransformer, class_token: ClassToken) -> Clas
 def _first_layer(
     model: ClassTokenTransformer,
 ) -> tuple[Float[AnyArray, "hidden dim"], Float[AnyArray, "*length hidden"]]:
-    """W1 over the token alone, and its bias, which has a row per place where positions are concatenated."""
+    """Return W1 over the token alone, and its bias: a row per place where positions are concatenated."""
     weight, bias, codes = model.encoder_in.weight, model.encoder_in.bias, model.position_codes
     if codes is None:
         return weight, bias

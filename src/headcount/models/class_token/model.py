@@ -118,7 +118,7 @@ class ClassTokenTransformer(AbstractModel):
         return folded.predict_batch(self, tokens)
 
     def without_absent(self, tokens: Tokens) -> tuple[Tokens, Bool[AnyArray, " length"] | None]:
-        """Tokens that can be computed with, and which of them no head may read; None where every token is there."""
+        """Return tokens to compute with, and which of them no head may read; None where every token is there."""
         if not self.spec.masks_padding:
             return tokens, None
         absent = absent_tokens(tokens)
@@ -144,7 +144,7 @@ class ClassTokenTransformer(AbstractModel):
         return unread_keys(self.spec, absent, places, places)
 
     def with_heads(self, heads: int) -> Self:
-        """New heads have zero weights, surplus ones are cut off from the end.
+        """Add heads of zero weights, or cut surplus ones off from the end.
 
         Added heads change nothing, and training keeps them at zero: every added weight acts only through a product with
         another added weight, so the gradient of all of them vanishes there. Models of several head counts can so share
@@ -201,7 +201,7 @@ class ClassTokenTransformer(AbstractModel):
 def draw_class_token_transformer(
     spec: ClassTokenSpec, seed: int | None, *, length: int, dim: int, outputs: int
 ) -> ClassTokenTransformer:
-    """Weights for sequences of `length` tokens, drawn as PyTorch draws its layers: uniform within 1/sqrt(fan-in)."""
+    """Draw weights for sequences of `length` tokens as PyTorch draws its layers: uniform within 1/sqrt(fan-in)."""
     total, hidden, code = spec.total_dim, spec.hidden, spec.position_dim
 
     linear = functools.partial(draw_linear, seed)

@@ -93,7 +93,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
 
     @classmethod
     def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> Self:
-        """The spec whose heads share `total_dim`; `round_up` allows ceil(total_dim / heads) each, as Table 3 does.
+        """Make the spec whose heads share `total_dim`; `round_up` allows ceil(total_dim / heads) each, as Table 3 does.
 
         Raises `InputError` where heads do not divide total_dim and `round_up` is False.
         """
@@ -122,7 +122,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
         """
         alone = self.layers > 1 or self.final_norm  # a norm would see the padding
         multiple = 1 if alone else max(1, min(4, 32 // self.head_dim))
-        if self.kv_heads is not None and multiple % self.kv_heads:  # which must go on dividing the heads
+        if self.kv_heads is not None and multiple % self.kv_heads:  # which must still divide the heads
             multiple = self.kv_heads
         return replace(self, heads=-(-self.heads // multiple) * multiple)
 

@@ -43,7 +43,7 @@ class AbstractControlSpec(AbstractSpec):
 
     @classmethod
     def matched(cls, like: AbstractSpec, *, length: int, dim: int, outputs: int, **fields: Any) -> Self:
-        """The spec whose width comes nearest to as many parameters as `like` has, for the same sequences and answers.
+        """Make the spec whose number of parameters comes nearest to that of `like`, for the same sequences and answers.
 
         `heads`, `rank` and `head_dim` of `like` are noted; where it answers, whether it has positions, and how it reads
         absent tokens and token ids are taken over. `fields` are other fields of the spec.
@@ -103,7 +103,7 @@ class AbstractControlSpec(AbstractSpec):
         }
 
     def flops_of_ends(self, *, length: int, dim: int, outputs: int, after: int) -> int:
-        """Those of the first layer, of `after` units, and of the readout net.
+        """Count those of the first layer, of `after` units, and of the readout net.
 
         Ids are looked up, and codes of positions are multiplied once per batch.
         """
@@ -144,7 +144,7 @@ class AbstractControl(AbstractModel):
         return first if self.position_table is None else first + self.position_table @ codes.T
 
     def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
-        """The model with its readout net rewritten so that what it reads has mean 0 and varies by one over `tokens`.
+        """Rewrite the readout net so that what it reads has mean 0 and varies by one over `tokens`.
 
         As for class-token models: a net that reads numbers of a small variance starts, and often stays, linear.
         """

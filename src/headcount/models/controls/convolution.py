@@ -85,7 +85,7 @@ class Convolution(AbstractControl):
 
 
 def neighbours(state: Float[AnyArray, "length width"], reach: int) -> Float[AnyArray, "length seen"]:
-    """Every token with those `reach` before and after it, as one vector: a convolution is then one matrix product."""
+    """Join every token with those `reach` before and after it: a convolution is then one matrix product."""
     length = len(state)
     padded = jnp.pad(state, ((reach, reach), (0, 0)))
     return jnp.concatenate([padded[start : start + length] for start in (0, reach, 2 * reach)], axis=1)

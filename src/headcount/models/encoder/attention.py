@@ -120,7 +120,7 @@ def _read_thin(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unre
 def _product_of_heads(
     left: Float[AnyArray, "some_heads rows inner"], right: Float[AnyArray, "some_heads inner columns"]
 ) -> Float[AnyArray, "some_heads rows columns"]:
-    """left @ right, head by head.
+    """Multiply head by head.
 
     On a GPU thin ones are a sum of products: thousands of bare heads of rank 1 took a seventh of the time so, of rank 2
     two thirds. From rank 4 on, and on a CPU always, the matrix product is faster.
@@ -131,7 +131,7 @@ def _product_of_heads(
 
 
 def _exact(array: Float[AnyArray, "..."]) -> Any:
-    """At least single precision."""
+    """Return the dtype, but at least single precision."""
     return jnp.promote_types(array.dtype, jnp.float32)
 
 

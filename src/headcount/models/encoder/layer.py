@@ -81,7 +81,7 @@ def norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -
 
 
 def dropped(stream: Stream, spec: EncoderSpec, keys: Drops | None, place: int) -> Stream:
-    """The stream with a share of its numbers set to zero and the others raised to keep the mean; whole without keys.
+    """Set a share of the numbers to zero and raise the others to keep the mean; nothing without keys.
 
     Four numbers share one 32-bit draw, so the share is a multiple of 1/256.
     """

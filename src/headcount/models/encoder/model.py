@@ -216,7 +216,7 @@ def _absent(model: Encoder, tokens: Tokens) -> Bool[AnyArray, " places"]:
 def _aligned(
     stream: Stream, absent: Bool[AnyArray, " length"] | None
 ) -> tuple[Float[AnyArray, "places stream"], Bool[AnyArray, " places"] | None, int]:
-    """The stream filled up in front to a multiple of eight places, which of them are absent, and how many were added.
+    """Fill the stream up in front to a multiple of eight places; return it, which are absent, and how many were added.
 
     Only in half precision: a GPU multiplies matrices of other lengths there at less than half the speed. A training
     step of a vision transformer with 65 tokens took 2.74 ms on an H200, filled up to 72 it took 2.35.
