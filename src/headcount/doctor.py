@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from . import recipes
-from .backends import VARIABLE, chosen, described, kernels_here
+from .backends import VARIABLE, backend_name, choose_backend, kernels_here
 from .backends.pool import require_working
 from .engine import hardware, run_sweep, sweep, versions
 from .errors import HeadcountError, InputError
@@ -62,12 +62,12 @@ def _device() -> Finding:
 
 def _backend() -> Finding:
     """Check which back end computes. Without kernels all is fine, and slower; kernels that cannot be used are not."""
-    if chosen() == "fused":
+    if choose_backend() == "fused":
         require_working()
-        return Finding("back end", True, described("fused"))
+        return Finding("back end", True, backend_name("fused"))
     available = kernels_here()
     if not available.problem:
-        return Finding("back end", True, f"reference, as {VARIABLE} says; {described('fused')} is installed")
+        return Finding("back end", True, f"reference, as {VARIABLE} says; {backend_name('fused')} is installed")
     lost = "reference: class-token models train several times slower than with the fused kernels"
     return Finding("back end", not available.installed, f"{lost}; {available.problem}")
 
@@ -88,7 +88,7 @@ def _disk() -> Finding:
 def _training() -> Finding:
     """Train a tiny sweep with the real engine and store, in a temporary folder."""
     try:
-        chosen()
+        choose_backend()
     except InputError:
         return Finding("training", False, "not tried: no back end to train with")
     began = time.monotonic()

@@ -108,23 +108,23 @@ def test_without_kernels_nothing_is_said_unless_they_are_asked_for(monkeypatch, 
     monkeypatch.delenv(library.PATH_VARIABLE, raising=False)
     monkeypatch.delenv(choose.VARIABLE, raising=False)
     with caplog.at_level(logging.WARNING):
-        assert choose.chosen() == "reference"
+        assert choose.choose_backend() == "reference"
     assert not caplog.messages
     with refused("pip install"):
-        choose.chosen("fused")
+        choose.choose_backend("fused")
 
 
 def test_the_variable_chooses_and_other_words_are_refused(monkeypatch):
     monkeypatch.setattr(choose, "kernels_here", lambda: a_library("AVX2"))
     for word, backend in (("reference", "reference"), ("fused", "fused"), ("auto", "fused"), ("", "fused")):
         monkeypatch.setenv(choose.VARIABLE, word)
-        assert choose.chosen() == backend
-    assert choose.chosen("reference") == "reference"
+        assert choose.choose_backend() == backend
+    assert choose.choose_backend("reference") == "reference"
     monkeypatch.setenv(choose.VARIABLE, "quick")
     with refused("quick"):
-        choose.chosen()
-    assert choose.described("fused") == "fused 0.1.0, AVX2"
-    assert choose.described("reference") == "reference"
+        choose.choose_backend()
+    assert choose.backend_name("fused") == "fused 0.1.0, AVX2"
+    assert choose.backend_name("reference") == "reference"
 
 
 def a_library(unit: str) -> Kernels:

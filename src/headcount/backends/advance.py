@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._choices import POSITIONS, Positions
-from .library import kernels
+from .library import kernels_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ def scratch_floats(sizes: ModelSizes, members: int, batch: int) -> int:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(kernels("gpu").path))
+    library = ctypes.CDLL(str(kernels_for("gpu").path))
     for function, arguments in (("work", 3), ("scratch", 12), ("together", 1)):
         symbol = getattr(library, f"headcount_kernels_gpu_{function}")
         symbol.restype, symbol.argtypes = ctypes.c_int64, [ctypes.c_int64] * arguments

@@ -9,13 +9,13 @@ import os
 
 from .._choices import BACKENDS, Backend, require_choice
 from ..errors import InputError
-from .library import Kernels, kernels
+from .library import Kernels, kernels_for
 
 VARIABLE = "HEADCOUNT_BACKEND"
 _log = logging.getLogger(__name__)
 
 
-def chosen(asked: str | None = None) -> Backend:
+def choose_backend(asked: str | None = None) -> Backend:
     """Return the back end for "auto", "reference" or "fused", given as an argument or by HEADCOUNT_BACKEND.
 
     With "auto" a library that is installed but cannot be used is reported once, and the reference runs.
@@ -23,10 +23,10 @@ def chosen(asked: str | None = None) -> Backend:
     Raises `InputError` for any other word, and where "fused" is asked for and is not available.
 
     Example:
-        >>> chosen("reference")
+        >>> choose_backend("reference")
         'reference'
     """
-    word, named = wanted(asked), "backend" if asked else VARIABLE
+    word, named = requested_backend(asked), "backend" if asked else VARIABLE
     require_choice(named, word, ("auto", *BACKENDS))
     if word == "reference":
         return "reference"
@@ -41,7 +41,7 @@ def chosen(asked: str | None = None) -> Backend:
     return "reference"
 
 
-def wanted(asked: str | None = None) -> str:
+def requested_backend(asked: str | None = None) -> str:
     """Return the back end that was asked for, by the argument or by HEADCOUNT_BACKEND; "auto" by neither."""
     return asked or os.environ.get(VARIABLE) or "auto"
 
@@ -50,10 +50,10 @@ def kernels_here() -> Kernels:
     """Return the kernels for the device that JAX chose."""
     import jax
 
-    return kernels(jax.default_backend())
+    return kernels_for(jax.default_backend())
 
 
-def described(backend: Backend) -> str:
+def backend_name(backend: Backend) -> str:
     """Name the back end as a record's provenance does, such as "fused 0.1.0, AVX-512"."""
     if backend == "reference" or (here := kernels_here()).problem:
         return "reference"

@@ -48,7 +48,7 @@ class Kernels:
     installed: bool = True
 
 
-def kernels(platform: str) -> Kernels:
+def kernels_for(platform: str) -> Kernels:
     """Return the kernels for a device, "cpu" or "gpu"; the library is loaded the first time."""
     named = os.environ.get(PATH_VARIABLE, "")
     return load_library(Path(named) if named else _packaged(), platform)

@@ -103,7 +103,7 @@ class HeadRemoval:
         return HeadElimination(tuple(order), tuple(distances))
 
     def without(self, removed: Sequence[int]) -> ClassTokenTransformer:
-        """Return the model without these heads: its answers are `answers_of`, but for what the narrower embedding loses."""
+        """Return the model without these heads: it answers as `answers_of`, up to what the embedding loses."""
         kept = [head for head in range(self.heads) if head not in removed]
         model, spec = self.model, replace(self.model.spec, heads=len(kept))
         (layer,) = model.attention
