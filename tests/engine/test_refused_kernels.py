@@ -36,7 +36,7 @@ def refusing(monkeypatch, refuses):
         return parts
 
     monkeypatch.setattr(trainer, "program", made)
-    choose.say_once.cache_clear()
+    monkeypatch.setattr(choose, "_told", set())
     return programs
 
 

@@ -3,7 +3,6 @@
 HEADCOUNT_BACKEND is auto (the default: fused where it works), reference or fused.
 """
 
-import functools
 import logging
 import os
 
@@ -13,6 +12,7 @@ from .library import Kernels, kernels_for
 
 VARIABLE = "HEADCOUNT_BACKEND"
 _log = logging.getLogger(__name__)
+_told: set[str] = set()
 
 
 def choose_backend(asked: str | None = None) -> Backend:
@@ -60,7 +60,8 @@ def backend_name(backend: Backend) -> str:
     return f"fused {here.version}, {here.unit}"
 
 
-@functools.cache
 def say_once(sentence: str) -> None:
     """Report a sentence, unless this process has reported it before."""
-    _log.warning("headcount: %s", sentence)
+    if sentence not in _told:
+        _told.add(sentence)
+        _log.warning("headcount: %s", sentence)
