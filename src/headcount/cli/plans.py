@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ..answer import count_of_heads
-from ..backends import described
+from ..backends import backend_name
 from ..engine import Plan, spec_of
 from ..engine.train import backend_for
 from ..errors import InputError
@@ -59,7 +59,7 @@ def _backend(plan: Plan) -> str:
     """Return the back end as records will name it: the reference where no model has fused kernels."""
     asked = plan.machine.backend
     used = {backend_for(bucket.shape.program, asked) for bucket in plan.buckets}
-    return described(asked if asked in used or not used else "reference")
+    return backend_name(asked if asked in used or not used else "reference")
 
 
 def costs_document(range_of: Costs, folder: Path) -> Document:

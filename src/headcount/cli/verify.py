@@ -139,6 +139,6 @@ def _summary(rechecks: list[Recheck]) -> list[Text]:
 
 def _of_backend(name: str) -> str:
     """Say how to train with the back end that made a record, or why that cannot be done here."""
-    if name == "fused" and (available := kernels_here()).library is None:
-        return f'stored with back end "fused", which is not available: {available.problem}'
+    if name == "fused" and (problem := kernels_here().problem):
+        return f'stored with back end "fused", which is not available: {problem}'
     return f"stored with another back end: --backend {name} trains as then"

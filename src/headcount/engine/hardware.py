@@ -11,7 +11,7 @@ import jax
 
 from .._choices import Backend
 from .._limits import max_bytes
-from ..backends import chosen, kernels, wanted
+from ..backends import choose_backend, kernels_for, requested_backend
 from ..backends.advance import ModelSizes, scratch_floats
 from ..tasks import AbstractObjective, Classification, Regression
 from .buckets import BucketShape, ProgramShape
@@ -65,7 +65,7 @@ def hardware(*, backend: str | None = None) -> Hardware:
 
     Raises `InputError` for any other back end, and where "fused" is asked for and is not available.
     """
-    return replace(_device(), backend=chosen(backend), asked=wanted(backend) != "auto")
+    return replace(_device(), backend=choose_backend(backend), asked=requested_backend(backend) != "auto")
 
 
 def _device() -> Hardware:
@@ -160,7 +160,7 @@ def needs(
 
 
 def _scratch_floats(model: ModelSizes, members: int, batch: int) -> int:
-    return scratch_floats(model, members, batch) if kernels("gpu").library is not None else 0
+    return scratch_floats(model, members, batch) if not kernels_for("gpu").problem else 0
 
 
 def slots(members: int, most: int, machine: Hardware) -> int:

@@ -18,7 +18,6 @@ from ...cli.arguments import counts
 from ...cli.options import SEQUENCE, TARGETS
 from ...errors import InputError, require
 from ...models import ClassTokenTransformer, from_arrays, spec_from_dict
-from ...models.class_token import folded
 from ...report.chart import Chart, Series
 from ...report.document import Document, Grid, Text, line
 from ...report.files import write_whole
@@ -172,7 +171,7 @@ def _draw_pair(path: Path, floors: Floors, certificate: Certificate, store: Stor
         outputs = np.stack([np.asarray(seen_by_readout(model, tokens)) for tokens in pair])
         targets = np.stack([np.asarray(task.target(tokens)) for tokens in pair])
         single = len(model.attention) == 1
-        weights = np.stack([np.asarray(folded.attention_weights(model, x)) for x in pair]) if single else None
+        weights = np.stack([np.asarray(model.attention_weights(x)[0]).T for x in pair]) if single else None
     if certificate.exact:
         kind, readouts = "an exact collision is proved", "every readout"
     else:

@@ -55,8 +55,7 @@ def coordinates_read(models: Sequence[ClassTokenTransformer]) -> Coordinates:
 def fold_heads(model: ClassTokenTransformer, coordinates: Coordinates, length: int) -> tuple[FoldedHeads, FoldedHeads]:
     """Return lower and upper bounds, entry by entry, of the folded layer of a model of one layer."""
     require(len(model.attention) == 1, f"only one layer can be folded, the model has {len(model.attention)}.")
-    table, dim = model.position_table, model.encoder_in.weight.shape[1]
-    dim -= table.shape[1] if table is not None and model.concatenated else 0
+    dim = model.sizes()["dim"]
     values = _products(model, coordinates, dim, lambda exact: exact.astype(np.longdouble))
     sizes = _products(model, coordinates, dim, lambda exact: np.abs(exact.astype(np.longdouble)))
     # Rounding errors of sums of products: at most one unit of the last place of their size per operation.
@@ -64,7 +63,7 @@ def fold_heads(model: ClassTokenTransformer, coordinates: Coordinates, length: i
     errors: dict[str, np.ndarray] = {
         name: 2 * terms * np.finfo(np.longdouble).eps * size for name, size in sizes.items()
     }
-    if table is None or not model.concatenated:
+    if model.position_codes is None:
         errors["bias"] = np.zeros(1)  # single weights, which are exact
     sides: list[dict[str, Any]] = [
         {name: _rounded(value + side * errors[name], side) for name, value in values.items()} for side in (-1, 1)
@@ -84,13 +83,13 @@ def _products(
     """
     (layer,), (heads, rows) = model.attention, np.array(coordinates).T
     read = {"query": layer.query, "key": layer.key, "value": layer.value, "class_token": model.class_token}
-    read |= {"inwards": model.encoder_in.weight, "bias": model.encoder_in.bias, "beta": model.beta}
+    read |= {"inwards": model.encoder_in.weight, "bias": model.encoder_in.bias, "beta": model.spec.beta}
     read |= {"outwards": model.encoder_out.weight, "added": model.encoder_out.bias}
     w = {name: converted(np.asarray(weights)) for name, weights in read.items()}
     bias, added, value = w["bias"][None], w["added"][None], w["value"][heads, rows]
     if model.position_table is not None:
         table = converted(np.asarray(model.position_table))
-        if model.concatenated:
+        if model.position_codes is not None:
             bias = bias + table @ w["inwards"][:, dim:].T
         else:
             added = added + table

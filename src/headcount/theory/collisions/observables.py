@@ -216,11 +216,10 @@ def check_fit(model: ClassTokenTransformer, task: GeneratedTask, *, done: str = 
         why = f"{done} with {name} {plain} alone, the model has {given}."
         require(given == plain, why, what=name, given=given)
     table = model.position_table
-    dim = model.encoder_in.weight.shape[1]
+    dim = model.sizes()["dim"]
     if table is not None:
         require(
             table.shape[0] == task.length,
             f"the model has positions for length {table.shape[0]}, {task.name} has length {task.length}.",
         )
-        dim -= table.shape[1] if model.concatenated else 0
     require(dim == task.dim, f"the model reads tokens of dim {dim}, {task.name} has dim {task.dim}.")
