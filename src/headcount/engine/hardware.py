@@ -87,38 +87,42 @@ def _cpu_model() -> str:
     return f" ({names[0]})" if names else ""
 
 
-class TaskSizes(NamedTuple):
-    """Sizes of a task at one length: numbers per token and per answer, sequences per example,
-    and tokens of each."""
+class TaskShape(NamedTuple):
+    """What programs are compiled for of a task at one length: numbers per token and per answer, sequences per example,
+    tokens of each, and the objective."""
 
     dim: int
     outputs: int
     sequences: int
     tokens: int
+    objective: AbstractObjective
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that a model is made for."""
+        return {"length": self.tokens, "dim": self.dim, "outputs": self.outputs}
 
 
-def kernel_sizes(
-    shape: BucketShape | ProgramShape, sizes: TaskSizes, objective: AbstractObjective, backend: Backend
-) -> ModelSizes | None:
+def kernel_sizes(shape: BucketShape | ProgramShape, task: TaskShape, backend: Backend) -> ModelSizes | None:
     """The model as the kernel sees it that takes whole training steps; None where it cannot. Decided here alone."""
-    stored = shape.train.train_examples > 0 and sizes.sequences == 1
-    known = shape.train.precision == "float32" and isinstance(objective, Regression | Classification)
+    stored = shape.train.train_examples > 0 and task.sequences == 1
+    known = shape.train.precision == "float32" and isinstance(task.objective, Regression | Classification)
     if not (backend == "fused" and stored and known):
         return None
-    return shape.model.step_sizes(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+    return shape.model.step_sizes(**task.sizes)
 
 
-def examples_at_once(shape: BucketShape | ProgramShape, sizes: TaskSizes, *, side_by_side: bool) -> int:
+def examples_at_once(shape: BucketShape | ProgramShape, task: TaskShape, *, side_by_side: bool) -> int:
     """Return how many examples of a batch are computed at a time: all on a GPU, of models without parts, or where
     they keep little.
 
     Otherwise a divisor of the batch, the one that gives parts of about `TOKENS_AT_ONCE` tokens.
     """
     batch = shape.train.batch
-    kept = 4 * batch * sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
+    kept = 4 * batch * task.sequences * shape.model.activations(length=task.tokens, dim=task.dim)
     if side_by_side or not shape.model.in_parts or kept <= WHOLE_BYTES:
         return batch
-    tokens = sizes.sequences * sizes.tokens
+    tokens = task.sequences * task.tokens
     divisors = [*(count for count in range(1, min(batch, MAX_IN_PART + 1)) if batch % count == 0), batch]
     return min(divisors, key=lambda count: abs(log(count * tokens / TOKENS_AT_ONCE)))
 
@@ -130,30 +134,22 @@ class Needs(NamedTuple):
     turn: int
 
 
-def needs(
-    shape: BucketShape,
-    sizes: TaskSizes,
-    objective: AbstractObjective,
-    members: int,
-    backend: Backend,
-    *,
-    side_by_side: bool,
-) -> Needs:
+def needs(shape: BucketShape, task: TaskShape, members: int, machine: Hardware) -> Needs:
     """Estimate the memory that some members need.
 
     In plain JAX a bucket waits for its turn with its weights and Adam's moments; a step needs them twice, and what its
     gradient needs. Kernels train several buckets at the same time on a GPU: each has its states twice, the batches of
     some steps and of those to come, and scratch memory; only validation has turns.
     """
-    state = 4 * 3 * shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
-    model, train = kernel_sizes(shape, sizes, objective, backend), shape.train
+    state = 4 * 3 * shape.model.parameters(**task.sizes)
+    model, train = kernel_sizes(shape, task, machine.backend), shape.train
     if model is None:
-        activations = sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
-        at_once = examples_at_once(shape, sizes, side_by_side=side_by_side)
+        activations = task.sequences * shape.model.activations(length=task.tokens, dim=task.dim)
+        at_once = examples_at_once(shape, task, side_by_side=machine.side_by_side)
         # Of a batch in parts the tokens are there as a whole; otherwise they are among the activations.
-        shown = train.batch * sizes.sequences * sizes.tokens * sizes.dim if at_once < train.batch else 0
+        shown = train.batch * task.sequences * task.tokens * task.dim if at_once < train.batch else 0
         return Needs(members * state, members * (state + 4 * (shown + at_once * activations)))
-    scratch = 4 * _scratch_floats(model, members, train.batch) if side_by_side else 0
+    scratch = 4 * _scratch_floats(model, members, train.batch) if machine.side_by_side else 0
     batches = 2 * 4 * FUSED_STEPS * (train.batch + 1)
     pooled = min(FUSED_BLOCK, train.validation_examples) * model.heads * (model.hidden + model.length)
     return Needs(members * (2 * state + batches) + scratch, members * 4 * pooled)
@@ -163,26 +159,13 @@ def _scratch_floats(model: ModelSizes, members: int, batch: int) -> int:
     return scratch_floats(model, members, batch) if kernels("gpu").library is not None else 0
 
 
-def slots(members: int, most: int, machine: Hardware) -> int:
-    """For how many members a program is compiled: few sizes, so that a bucket of another size needs no other program.
-
-    Empty slots cost nothing on a CPU. On a GPU they are trained in vain, unless by the fused back end; the plan leaves
-    them out where that takes long.
-    """
-    if not machine.side_by_side:
-        return max(CPU_MEMBERS, members)
-    sizes = FUSED_SLOTS if machine.backend == "fused" else GPU_SLOTS
-    enough = next((count for count in sizes if members <= count), members)
-    return max(members, min(enough, most))
-
-
-def max_members(shape: BucketShape, sizes: TaskSizes, objective: AbstractObjective, machine: Hardware) -> int:
+def max_members(shape: BucketShape, task: TaskShape, machine: Hardware) -> int:
     """Return how many members one bucket may hold: on a GPU as many buckets as there are workers are in hand."""
     if not machine.side_by_side:
         return CPU_MEMBERS
 
     def fits(members: int) -> bool:
-        held, turn = needs(shape, sizes, objective, members, machine.backend, side_by_side=True)
+        held, turn = needs(shape, task, members, machine)
         return machine.workers * held + turn <= PLANNED_SHARE * machine.memory
 
     # By halves rather than by division: scratch memory does not grow with the members for ever.
