@@ -103,9 +103,7 @@ def test_parts_divide_a_batch_and_are_near_the_wanted_size(batch, tokens, sequen
             if batch % count == 0
         }
         assert away[at_once] == min(away.values())
-    in_turn, at_the_same_time = (
-        needs(shape, sizes, 1, machine).turn for machine in (CPU, GPU)
-    )
+    in_turn, at_the_same_time = (needs(shape, sizes, 1, machine).turn for machine in (CPU, GPU))
     assert in_turn <= at_the_same_time
 
 

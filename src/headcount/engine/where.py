@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._limits import require_size
-from ..errors import InputError, require, require_count
+from ..errors import require, require_count
 from ..registry import executor_at
 from ..store import FILE_NAME, Store
 from ..store.database import holds_tables
@@ -18,7 +18,7 @@ THREADS = "threads"
 KNOWN = (THREADS, "ray", "auto")
 NEEDED = (
     "threads (this process), ray (RAY_ADDRESS, or a local cluster), ray://HOST:PORT (a Ray client's server), HOST:PORT "
-    "(a Ray head) or auto (the Ray cluster of this machine)"
+    "(a Ray head, PORT 1 to 65535) or auto (the Ray cluster of this machine)"
 )
 _ADDRESS = re.compile(r"(?:ray://)?[^\s:/]+:([0-9]{1,5})")
 PORTS = range(1, 2**16)
@@ -32,10 +32,7 @@ def check_where(on: str | None, workers: int | None = None) -> None:
     """
     if on is not None and on not in KNOWN:
         address = _ADDRESS.fullmatch(on)
-        if address is None:
-            raise InputError(what="on", given=on, needed=NEEDED)
-        needed = f"HOST:PORT with a port of {PORTS[0]} to {PORTS[-1]}"
-        require(int(address[1]) in PORTS, what="on", given=on, needed=needed)
+        require(address is not None and int(address[1]) in PORTS, what="on", given=on, needed=NEEDED)
     if workers is not None:
         require_count("workers", workers)
         require_size("workers", workers, MAX_WORKERS)

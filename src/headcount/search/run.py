@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ..answer import count_of_heads
 from ..answer.signals import has_learned
 from ..engine import Executor, RunSummary, Threads, plan_sweep, run_sweep, spec_of
-from ..engine.baselines import attach_baselines, attach_notes
+from ..engine.baselines import attach_baselines
 from ..engine.data import PreparedExamples
 from ..engine.trainer import Glimpse
 from ..errors import BudgetError
@@ -135,7 +135,8 @@ def attach_task_facts(
     store: Store, experiment: str, task: AbstractTask, lengths: Iterable[int], train: TrainSpec, spec: AbstractSpec
 ) -> None:
     """Store how the data were read, and what models without attention reach."""
-    attach_notes(store, experiment, task)
+    if task.notes:
+        store.put(experiment, "notes", list(task.notes))
     attach_baselines(store, experiment, task, lengths, train, standardised=spec.standardises)
 
 

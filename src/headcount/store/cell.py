@@ -139,18 +139,8 @@ class Cell:
     def __post_init__(self):
         require_count("length", self.length)
         require_count("seed", self.seed, least=0)
-        require(bool(self.parent) or not self.removed, "heads are removed from a parent; this cell has none.")
-        for head in self.removed:
-            require_count("a removed head", head, least=0)
-        require(
-            len(set(self.removed)) == len(self.removed), what="removed", given=self.removed, needed="distinct heads"
-        )
         for name in ("task", "model"):
             object.__setattr__(self, name, Content.of(getattr(self, name)))
-
-    def spec(self) -> dict[str, Any]:
-        """Everything that decides the numbers, as JSON."""
-        return json.loads(self._content())
 
     @property
     def start(self) -> Start:
@@ -162,10 +152,11 @@ class Cell:
     @functools.cached_property
     def key(self) -> str:
         """The hash of the content."""
-        return hashlib.sha256(self._content().encode()).hexdigest()[:20]
+        return hashlib.sha256(self.content.encode()).hexdigest()[:20]
 
-    def _content(self) -> str:
-        """The JSON of all fields with sorted keys, from the texts that cells share."""
+    @property
+    def content(self) -> str:
+        """Everything that decides the numbers: the JSON of all fields with sorted keys, from texts that cells share."""
         model, task = Content.of(self.model), Content.of(self.task)
         parent = f'"parent": {json.dumps(self.parent)}, ' if self.parent else ""
         probe = f'"probe": {json.dumps(self.probe)}, ' if self.probe else ""
@@ -226,10 +217,3 @@ class Record:
     def final_error(self) -> float:
         """The validation error at the end of training, which is that of the stored weights."""
         return self.metrics.get("final_nmse", self.metrics.get("final_error", self.error))
-
-
-def cell_from_spec(spec: dict[str, Any]) -> Cell:
-    """The cell whose `spec()` this is."""
-    content = {name: spec[name] for name in ("task", "length", "model", "seed")}
-    start = {"parent": spec["parent"], "removed": tuple(spec["removed"])} if "parent" in spec else {}
-    return Cell(**content, **start, probe=spec.get("probe", ""), train=TrainSpec(**spec["train"]))

@@ -138,20 +138,6 @@ def no_results(root: Path) -> StoreError:
 
 
 @contextlib.contextmanager
-def one_state(connection: sqlite3.Connection) -> Iterator[None]:
-    """Queries within see the file in one state, whatever other processes commit."""
-    begins = not connection.in_transaction
-    if begins:
-        connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if begins:
-            with contextlib.suppress(sqlite3.Error):  # an error that was raised within says more
-                connection.rollback()
-
-
-@contextlib.contextmanager
 def readable(path: Path, *, done: str = "read") -> Iterator[None]:
     """Convert errors from damaged files and rows into one sentence, a StoreError; `done` is what cannot be done."""
     try:

@@ -69,12 +69,7 @@ def folder_status(folder: Path) -> FolderStatus:
 
 
 def run_state(folder: Path, live: Live | None) -> State | None:
-    """Return whether a run writes a folder: by `live.json`, then by the lock. None where there is neither.
-
-    Args:
-        folder: The results folder.
-        live: What `read_live` gave for it.
-    """
+    """Return whether a run writes a folder: by its `live.json`, then by the lock. None where there is neither."""
     state = None if live is None else live.state()
     return "in use" if state not in ("running", "silent") and _is_held(folder) else state
 

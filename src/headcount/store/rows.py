@@ -117,21 +117,19 @@ def experiments_of(rows: Rows, places: Rows) -> list[Experiment]:
     placed: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
     for number, key, place in places:
         placed[number][key] = tuple(json.loads(place))
-    return [_experiment(row, placed[row[0]]) for row in rows]
-
-
-def _experiment(row: tuple, places: Mapping[str, tuple]) -> Experiment:
-    _, name, question, task, axes, settings, study, scale = row
-    return Experiment(
-        name=name,
-        question=question,
-        task=task,
-        axes=tuple(json.loads(axes)),
-        places=places,
-        settings=json.loads(settings),
-        study=study,
-        scale=scale,
-    )
+    return [
+        Experiment(
+            name=name,
+            question=question,
+            task=task,
+            axes=tuple(json.loads(axes)),
+            places=placed[number],
+            settings=json.loads(settings),
+            study=study,
+            scale=scale,
+        )
+        for number, name, question, task, axes, settings, study, scale in rows
+    ]
 
 
 def _order(record: Record) -> tuple[str, int, float, float, int, str]:

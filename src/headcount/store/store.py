@@ -29,15 +29,7 @@ import filelock
 
 from ..errors import StoreError
 from .cell import Outcome, Record
-from .database import (
-    FILE_NAME,
-    connect,
-    is_damage,
-    no_results,
-    one_state,
-    open_unchecked,
-    readable,
-)
+from .database import FILE_NAME, connect, is_damage, no_results, open_unchecked, readable
 from .experiment import Experiment
 from .live import read_live
 from .rows import (
@@ -322,8 +314,13 @@ class Store:
 
     def _rows(self, *queries: str, values: tuple = ()) -> list[Rows]:
         """The rows of some queries, which all see the file in one state. `values` are those of each."""
-        with readable(self._file), one_state(self._connection):
-            return [self._connection.execute(query, values).fetchall() for query in queries]
+        with readable(self._file):
+            self._connection.execute("BEGIN")
+            try:
+                return [self._connection.execute(query, values).fetchall() for query in queries]
+            finally:
+                with contextlib.suppress(sqlite3.Error):  # an error that was raised within says more
+                    self._connection.rollback()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
