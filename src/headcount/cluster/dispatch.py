@@ -10,8 +10,8 @@ import pickle
 import sys
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -59,7 +59,7 @@ class RayExecutor(Executor):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         settings = {name: getattr(jax.config, name) for name in SENT_SETTINGS}
         self._setup = WorkerSetup(backend, settings, versions())
-        self._sent: dict[str, tuple[Any, dict[int, str]]] = {}
+        self._sent: dict[int, tuple[AbstractTask, Any]] = {}
         try:
             found = ray.cluster_resources()
             self._unit = "GPU" if found.get("GPU") and os.environ.get("JAX_PLATFORMS") != "cpu" else "CPU"
@@ -82,17 +82,17 @@ class RayExecutor(Executor):
         # Ray reports the death of a worker on stdout, which is for results.
         with contextlib.redirect_stdout(sys.stderr):
             try:
-                while (run.waiting or run.pending) and not job.stop.is_set():
-                    self._submit(run)
+                self._submit(run)
+                while run.pending and not job.stop.is_set():
                     self._collect(run, POLL_SECONDS)
                     if run.error is None:
                         self._submit(run)  # a worker need not wait until what has finished is committed
-                    yield from run.take_finished()
+                    yield run.take_finished()
                     if run.error is not None:
                         raise run.error
                 self._collect(run, 0)
             except KeyboardInterrupt:
-                yield from run.take_finished()
+                yield run.take_finished()
                 raise
             except (ClusterLostError, ConnectionError) as error:  # the latter of a client
                 if not job.stop.is_set():
@@ -101,7 +101,7 @@ class RayExecutor(Executor):
                 for reference in run.pending:
                     with contextlib.suppress(Exception):  # there may be no cluster any more
                         ray.cancel(reference)
-        yield from run.take_finished()
+        yield run.take_finished()
 
     def close(self) -> None:
         self._sent.clear()
@@ -156,19 +156,16 @@ class RayExecutor(Executor):
             group, job = run.waiting[0], run.job
             parents = {cell.parent for bucket in group for cell in bucket.cells} - {""}
             weights = {key: job.weights_of(key) for key in parents}
-            task = [self._reference(group[0].shape.task, job)]
+            task = [self._reference(job.tasks[group[0].shape.task])]
             watched = job.watch is not None
             run.pending[self._call(train_buckets, self._setup, task, group, weights, self._news, watched)] = group
             run.waiting.popleft()
 
-    def _reference(self, key: str, job: Job) -> Any:
-        """A reference to a task that workers can read; sent again where its function has become another program."""
-        probes = {bucket.shape.length: bucket.cells[0].probe for bucket in job.buckets if bucket.shape.task == key}
-        reference, known = self._sent.get(key, (None, {}))
-        if reference is None or any(known.get(length, probe) != probe for length, probe in probes.items()):
-            reference, known = _put(job.tasks[key]), {}
-        self._sent[key] = reference, known | probes
-        return reference
+    def _reference(self, task: AbstractTask) -> Any:
+        """A reference to a task that workers can read, put into the cluster once."""
+        if id(task) not in self._sent:
+            self._sent[id(task)] = task, _put(task)  # the task too: while it is there, no other has its id
+        return self._sent[id(task)][1]
 
     def _collect(self, run: "ClusterRun", seconds: float) -> None:
         """Wait for results for some time, and take them in with the news of workers."""
@@ -186,28 +183,24 @@ class RayExecutor(Executor):
         run.show(self._places)
 
 
-@dataclass
 class ClusterRun:
     """A job on the cluster: buckets that wait, those that Ray has, and what has finished and was not taken yet."""
 
-    job: Job
-    waiting: deque[Group]
-    pending: dict[Any, Group] = field(default_factory=dict)
-    finished: list[Trained] = field(default_factory=list)
-    error: HeadcountError | None = None
-
-    def __post_init__(self):
+    def __init__(self, job: Job, waiting: deque[Group]):
+        self.job, self.waiting = job, waiting
+        self.pending: dict[Any, Group] = {}
+        self.error: HeadcountError | None = None
+        self._finished: list[Trained] = []
         self._done, self._shown = 0, None
         self._steps: dict[str, int] = {}
         self._seen: dict[str, dict[str, Any]] = {}
         self._compiled = set[Any]()
         self._first = {bucket.cells[0].key: bucket for bucket in self.job.buckets}
 
-    def take_finished(self) -> Iterator[Sequence[Trained]]:
-        """What has finished since this was last called, if anything."""
-        finished, self.finished = self.finished, []
-        if finished:
-            yield finished
+    def take_finished(self) -> Sequence[Trained]:
+        """Return what has finished since this was last called."""
+        finished, self._finished = self._finished, []
+        return finished
 
     def take_in(self, reference: Any) -> None:
         """Add what a Ray task has come to."""
@@ -223,7 +216,7 @@ class ClusterRun:
             trained = [Trained(tuple(failure(cell, message) for cell in cells), {})]
         except RayError as error:
             trained, self.error = [], worker_failed(error)
-        self.finished += map(self._with_seen, trained)
+        self._finished += map(self._with_seen, trained)
         del self.pending[reference]
         self._done += len(group)
 
@@ -282,5 +275,4 @@ def _put(task: AbstractTask) -> Any:
 
 
 def _last_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[-1].rstrip(".") if lines else type(error).__name__
+    return str(error).strip().rpartition("\n")[2].rstrip(".") or type(error).__name__
