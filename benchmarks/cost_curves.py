@@ -5,7 +5,7 @@ python benchmarks/cost_curves.py --draw FILE [FILE] --figure docs/speed.svg --pa
 
 The programs are headcount's two back ends, the expert's PyTorch and plain PyTorch (`programs.py`); those of one case
 take turns, and every figure is a median. FILE is written again after every case, so a run that is stopped keeps what
-it has; a program that fails (out of memory, ...) is recorded with its message, and the rest goes on. On a GPU the
+it has; a program that fails (out of memory, ...) is recorded with its message, and the rest continues. On a GPU the
 programs are compiled side by side first; the whole run is planned for less than four minutes.
 """
 

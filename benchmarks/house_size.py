@@ -8,12 +8,14 @@ imports for types alone do not count. Lines are all lines of a file.
 
 import ast
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
 ROOT = SOURCE / "headcount"
 SATELLITES = ("theory", "papers", "pretrained", "cluster", "serve")
 ENTRY = ("headcount.cli.measure", "headcount.cli.app")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMMON = 5
 """A one-word function name is listed when more modules than this define it."""
 
@@ -76,7 +78,7 @@ def print_rooms(known: dict[str, Path]) -> None:
         counts = Counter(
             files=1,
             lines=line_count(path),
-            functions=sum(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in nodes),
+            functions=sum(isinstance(node, FUNCTIONS) for node in nodes),
             classes=sum(isinstance(node, ast.ClassDef) for node in nodes),
         )
         room = room_of(path)
@@ -90,17 +92,47 @@ def print_rooms(known: dict[str, Path]) -> None:
         print(f"| {name} | " + " | ".join(f"{rooms[room][column]:,}" for column in columns) + " |")
 
 
+def interfaces(trees: Iterable[ast.Module]) -> dict[str, set[str]]:
+    """The methods that a class of each name inherits from classes of this package."""
+    own: dict[str, set[str]] = defaultdict(set)
+    bases: dict[str, set[str]] = defaultdict(set)
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                own[node.name] |= {each.name for each in node.body if isinstance(each, FUNCTIONS)}
+                bases[node.name] |= {ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases}
+
+    def inherited(name: str, seen: frozenset[str] = frozenset()) -> set[str]:
+        above = bases.get(name, set()) - seen
+        return set().union(*(own.get(base, set()) | inherited(base, seen | {name}) for base in above))
+
+    return {name: inherited(name) for name in own}
+
+
+def named_functions(tree: ast.Module, inherited: dict[str, set[str]]) -> set[str]:
+    """Functions and methods that a module names itself; a method that an interface names counts where it is defined."""
+    found = {node.name for node in tree.body if isinstance(node, FUNCTIONS)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            methods = {each.name for each in node.body if isinstance(each, FUNCTIONS)}
+            found |= methods - inherited[node.name]
+    return found
+
+
 def print_functions(known: dict[str, Path]) -> None:
-    """Lengths of functions, class names used twice, and one-word names that many modules define."""
+    """Lengths of functions, class names used twice, one-word names of functions that many modules define."""
+    trees = {module: ast.parse(path.read_text()) for module, path in known.items()}
+    inherited = interfaces(trees.values())
     lengths, classes, names = [], Counter(), defaultdict(set)
-    for module, path in known.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 classes[node.name] += 1
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(node, FUNCTIONS):
                 lengths.append((node.end_lineno or node.lineno) - node.lineno + 1)
-                if "_" not in node.name.strip("_") and not node.name.startswith("__"):
-                    names[node.name.strip("_")].add(module)
+        for name in named_functions(tree, inherited):
+            if "_" not in name.strip("_") and not name.startswith("__"):
+                names[name.strip("_")].add(module)
     lengths.sort()
     print(f"\nfunctions: median {lengths[len(lengths) // 2]} lines, p90 {lengths[int(len(lengths) * 0.9)]} lines")
     sizes = sorted(map(line_count, known.values()))

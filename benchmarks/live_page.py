@@ -1,9 +1,9 @@
-"""What the live page costs: time to its first content, training beside 20 viewers, and a folder of 10,000 cells.
+"""What the live page costs: time to its first content, training with 20 viewers, and a folder of 10,000 cells.
 
 python benchmarks/live_page.py [--turns 5] [--only first|viewers|cells]
 
 Turns with and without viewers alternate, and the ratio is that of their medians: it means something on a machine that
-does nothing else. CPU seconds of training, server and viewers are printed beside it; they mean something on any. The
+does nothing else. CPU seconds of training, server and viewers are printed next to it; they mean something on any. The
 20 viewers are connections of one process, which reads every event and fetches the page when its results change; a
 browser draws them as well, at its own cost.
 """
@@ -96,7 +96,7 @@ def children_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def train_beside_viewers(folder: Path) -> Turn:
+def train_with_viewers(folder: Path) -> Turn:
     """The same, while 20 viewers follow the folder."""
     Store.open_for_writing(folder).close()
     before = children_cpu()
@@ -140,12 +140,12 @@ async def follow(address: str) -> None:
 def slowdown(root: Path, turns: int) -> tuple[list[Turn], list[Turn]]:
     """The turns without viewers, and with."""
     train(root / "warm")
-    alone, beside = [], []
+    alone, watched = [], []
     for turn in range(turns):
         alone.append(train(root / f"alone{turn}"))
-        beside.append(train_beside_viewers(root / f"beside{turn}"))
-        print(f"turn {turn + 1}: {alone[-1]}, {beside[-1]}", flush=True)
-    return alone, beside
+        watched.append(train_with_viewers(root / f"watched{turn}"))
+        print(f"turn {turn + 1}: {alone[-1]}, {watched[-1]}", flush=True)
+    return alone, watched
 
 
 def many_cells(folder: Path) -> None:
@@ -216,11 +216,11 @@ def main() -> None:
         if "cells" in wanted:
             print("10,000 cells: " + json.dumps(page_of_many_cells(root / "many"), indent=1))
         if "viewers" in wanted:
-            alone, beside = slowdown(root, given.turns)
+            alone, watched = slowdown(root, given.turns)
             for name in ("wall", "training"):
-                medians = [statistics.median(getattr(turn, name) for turn in turns) for turns in (alone, beside)]
+                medians = [statistics.median(getattr(turn, name) for turn in turns) for turns in (alone, watched)]
                 bar = f"; bar {BARS['slowdown']:g}" if name == "wall" else ""
-                print(f"{name} seconds alone {medians[0]:.2f}, beside {VIEWERS} viewers {medians[1]:.2f}: "
+                print(f"{name} seconds alone {medians[0]:.2f}, with {VIEWERS} viewers {medians[1]:.2f}: "
                       f"ratio {medians[1] / medians[0]:.3f}{bar}")  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--norms", choices=("after", "first"), default="after")
     parser.add_argument("--rate", type=float, default=0.01)
     parser.add_argument("--warmup", type=int, default=150, help="steps over which the rate rises; up to all of them")
-    parser.add_argument("--stop", type=int, help="stop after so many of the steps that the schedule is made for")
+    parser.add_argument("--stop", type=int, help="stop after this many of the steps that the schedule is made for")
     parser.add_argument("--every", type=int, default=250)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--beta2", type=float, default=0.95)

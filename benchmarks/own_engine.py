@@ -152,7 +152,7 @@ def _recording_compile(lowered: Lowered, *arguments: Any, **options: Any) -> Com
 
 _recording = threading.local()
 _compile = Lowered.compile
-Lowered.compile = _recording_compile  # type: ignore[method-assign] - JAX tells the memory of a program only to whoever compiled it
+Lowered.compile = _recording_compile  # type: ignore[method-assign] - JAX tells the memory of a program only to the process that compiled it
 
 
 def _bytes(program: Compiled) -> int:

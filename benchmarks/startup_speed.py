@@ -1,4 +1,4 @@
-"""CPU seconds until light verbs are done, beside `python -c pass` and `import jax` on the same machine.
+"""CPU seconds until light verbs are done, next to `python -c pass` and `import jax` on the same machine.
 
 python benchmarks/startup_speed.py
 """

@@ -114,7 +114,7 @@ def no_waiting() -> Iterator[None]:
 
 
 def fill(folder: Path, cells: int) -> tuple[float, float]:
-    """Store so many cells; the seconds of a commit at the end, the median and the largest."""
+    """Store this many cells; the seconds of a commit at the end, the median and the largest."""
     made = a_sweep(cells)
     records = records_of(made)
     buckets = [records[start : start + BUCKET] for start in range(0, len(records), BUCKET)]

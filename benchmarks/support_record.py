@@ -2,7 +2,7 @@
 
     python benchmarks/support_record.py --out DIR [--families maxima,outer] [--steps 300,1000] [--dims 1,2,3,4,5]
 
-The tasks are those of `headcount calibrate` at T = 16. A run that was stopped goes on where it was.
+The tasks are those of `headcount calibrate` at T = 16. A run that was stopped continues where it was.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def main() -> None:
     options = parser.parse_args()
     steps = [int(word) for word in options.steps.split(",")]
     rows: dict[tuple[str, int], list[tuple[int, float, float]]] = defaultdict(list)
-    print(f"{HEADS} heads, T = {LENGTH}, d = {DIM}, {TRAINED:,} examples: D, then the estimate after so many steps")
+    print(f"{HEADS} heads, T = {LENGTH}, d = {DIM}, {TRAINED:,} examples: D, then the estimate after these steps")
     for family in options.families.split(","):
         for count in map(int, options.dims.split(",")):
             classes = 2 if family == "two-labels" else 0

@@ -1,4 +1,4 @@
-"""How fast Table 5's two-layer models train: headcount's program beside plain, and beside batched, compiled PyTorch.
+"""How fast Table 5's two-layer models train: headcount's program against plain, and against batched, compiled PyTorch.
 
 python benchmarks/two_layer_speed.py [--device cpu|cuda] [--lengths 8 32 128] [--no-compile] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""How fast vision transformers train: headcount's program beside plain PyTorch, members and head counts at once.
+"""How fast vision transformers train: headcount's program against plain PyTorch, members and head counts at once.
 
 python benchmarks/vit_speed.py [--device cpu|cuda] [--quick] [--compile MODE ...] [--json FILE]
 
@@ -8,8 +8,8 @@ a GPU, float32 on a CPU.
 
 PyTorch         `plain_vit.py`, eager and through `torch.compile`, in its default mode and in "reduce-overhead", which
                 uses CUDA graphs; --compile names other modes, or none. Without PyTorch the rest is measured alone
-one member      headcount's own program, one model; beside PyTorch's
-four members    four models in one program; beside the time of one after another
+one member      headcount's own program, one model; next to PyTorch's
+four members    four models in one program; next to the time of one after another
 head counts     1, 2, 4 and 8 heads, a program each: advanced one after another, and from four threads at once
 
 Compiling is not counted. The programs take turns; figures are medians of three. On a CPU all have the threads that they
@@ -214,7 +214,7 @@ def _rate(engines: list, steps: int, seconds: float) -> float:
 
 
 def speed_table(results: dict) -> Table:
-    """A row for every program and side; each beside the one it is compared with."""
+    """A row for every program and side; each next to the one it is compared with."""
     title = f"images/s, {results['heads']} heads, batch {results['batch']}, {results['steps']} steps a turn"
     table = Table(title=f"{described(results)}\n{title}")
     for heading in ("T", "program", "images/s", "against"):

@@ -25,7 +25,7 @@ WORKER = b"ray::train_buckets"
 
 
 def kill_workers(bench: Bench, draw: np.random.Generator) -> Trials:
-    """Workers are killed at random, most of them while they train; the run goes on by itself to its end."""
+    """Workers are killed at random, most of them while they train; the run continues by itself to its end."""
     _need_ray()
     while True:
         trial = Trial(bench)

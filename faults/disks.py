@@ -21,7 +21,7 @@ from .trial import Bench, Trial, exports
 def size_limit(bench: Bench, draw: np.random.Generator) -> Trials:
     """No file may grow beyond a limit, drawn between nothing and enough: told, and kept is what was committed.
 
-    What is told is written to a file too: the least limit leaves room for it.
+    The output is written to a file too: the least limit leaves room for it.
     """
     while True:
         trial = Trial(bench)
@@ -53,7 +53,7 @@ def remount(place: Path, options: str) -> None:
 
 
 def full_disk(bench: Bench, draw: np.random.Generator) -> Trials:
-    """A real file system that is full at some point, drawn; with more space, the same command goes on."""
+    """A real file system that is full at some point, drawn; with more space, the same command continues."""
     while True:
         with mounted(bench.scratch.new() / "disk", f"{draw.integers(4, 400)}k") as disk:
             trial = Trial(bench, folder=disk / "results")

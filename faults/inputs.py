@@ -57,7 +57,7 @@ HANGS_SECONDS = 6 * SECONDS
 
 
 class TooLate(BaseException):
-    """A command that goes on and on."""
+    """A command that does not end."""
 
 
 def answer(given: Input, folder: Path) -> Verdict:

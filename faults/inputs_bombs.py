@@ -37,7 +37,7 @@ BLOCK = 2**24
 
 
 def _zipped(blocks: int, block: bytes) -> bytes:
-    """A deflate stream of so many equal blocks, made of one that is compressed once."""
+    """A deflate stream of many equal blocks, made of one that is compressed once."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     one = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
     return one * blocks + zlib.compressobj(9, zlib.DEFLATED, -15).flush()

@@ -119,7 +119,7 @@ class Warm:
             stdout: Where its output goes instead of being read.
             file_bytes: The most that a file may hold; 0 for no limit.
             during: Called with the number of the process while it runs, in another thread.
-            seconds: After so many it is killed, because it hangs.
+            seconds: Time after which it is killed, because it hangs.
         """
         out, err = (self.scratch.root / f"{uuid.uuid4().hex}.{stream}" for stream in ("out", "err"))
         request = {

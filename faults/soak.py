@@ -68,7 +68,7 @@ def measure(number: int) -> int:
 
 
 def soak(tasks: int, every: int) -> list[str]:
-    """Measure so many tasks, and say what grew too far."""
+    """Measure many tasks, and say what grew too far."""
     jax.config.update("jax_disable_most_optimizations", True)
     if tasks < SHORT:
         _compile.MAX_MAPS = SHORT_MAPS
@@ -97,7 +97,7 @@ def main() -> int:
     """Run the soak; 1 where a bound was passed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tasks", type=int, default=200, help="different tasks to measure (default 200)")
-    parser.add_argument("--every", type=int, default=20, help="print after so many (default 20)")
+    parser.add_argument("--every", type=int, default=20, help="print after this many tasks (default 20)")
     options = parser.parse_args()
     faults = soak(options.tasks, options.every)
     for fault in faults:

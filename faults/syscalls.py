@@ -26,7 +26,7 @@ def sweep(bench: Bench, draw: np.random.Generator) -> Trials:
 
 
 def errors(bench: Bench, draw: np.random.Generator) -> Trials:
-    """From some call on, all of them fail: a disk that is full or broken. It is told, and nothing is lost."""
+    """From some call on, all of them fail: a disk that is full or broken. The command says so, and nothing is lost."""
     yield from _at_every_call(bench, draw, bench.loop, ERRORS)
 
 

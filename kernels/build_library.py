@@ -46,8 +46,8 @@ LOST = "headcount works without them: it runs on plain JAX, and trains more slow
 def build(target: Path, *, verbose: bool = False) -> str:
     """Compiles the sources and puts the library at `target`.
 
-    After a failure, a library of the same sources stays there; one of other sources is removed, so that nobody goes on
-    with it unawares.
+    After a failure, a library of the same sources stays there. One of other sources is removed, so that it is not used
+    by mistake.
 
     Args:
         target: The file to write.
@@ -119,7 +119,7 @@ def _call(command: list[str], verbose: bool) -> None:
 
 
 def stamp_of(library: Path) -> Path:
-    """The file beside a library that says what it was built from."""
+    """The file next to a library that says what it was built from."""
     return library.with_suffix(".built")
 
 

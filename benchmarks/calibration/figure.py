@@ -21,7 +21,7 @@ OPEN_COLOUR, HELD_OUT_COLOUR = COLOURS[0], COLOURS[1]
 STEP = 0.112
 """Distance of two dots; a D has room for a square of dots of each colour."""
 ACROSS = 4
-"""Dots of one colour beside each other."""
+"""Dots of one colour next to each other."""
 NONE = 0
 """The row of tasks without an answer; their column is right of the largest D."""
 CAPTION = (

@@ -58,7 +58,7 @@ def require(*packages: str) -> None:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a path beside `path` to write to, and rename it to `path` at the end; after an error nothing is left."""
+    """Give a path next to `path` to write to, and rename it to `path` at the end; after an error nothing is left."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

