@@ -97,7 +97,7 @@ def measure(name: str, *, quick: bool) -> dict:
     medians = {way: statistics.median(values) for way, values in turns.items()}
     shape = task_shape(task)
     at_once = examples_at_once(programs["parts_ms"].program.shape, shape, side_by_side=False)
-    flops = 3 * batch * spec.flops(**shape.sizes)
+    flops = 3 * batch * spec.flops(**shape.model_sizes)
     ratio = medians["whole_ms"] / medians["parts_ms"]
     return {"model": name, "batch": batch, "at_once": at_once, **medians, "ratio": ratio, "flops": flops}
 

@@ -186,7 +186,7 @@ MOVED: list[weakref.ref] = []
 class Adding(Kernel):
     """Adds 1 to the weights per call and uses up what it is given; "bad" refuses the second call."""
 
-    def draw(self, states, members, stored, done):
+    def draw_steps(self, states, members, stored, done):
         return (jnp.asarray(done),) * 3
 
     def aside(self, moving, totals, done, *_):
@@ -203,7 +203,7 @@ def course():
     cells = swept(heads=(2,), length=(4,)).cells
     shape = shape_of(cells[0])
     parts = program(shape.program, task_shape(TASK), True, "reference")
-    data = PreparedExamples().of(TASK, shape.length, shape.model, shape.train).data
+    data = PreparedExamples().prepared(TASK, shape.length, shape.model, shape.train).data
     assert isinstance(data.train, StoredTokens)
     return *parts.start(cells, data), data.train
 

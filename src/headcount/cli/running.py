@@ -9,7 +9,7 @@ from typing import TypeVar
 import typer
 
 from ..engine import Executor, Plan, Sweep, executor_of, plan_sweep
-from ..engine.where import THREADS, starts_cluster
+from ..engine.executors import THREADS, starts_cluster
 from ..events import Event, Events, heard_by
 from ..report.progress import terminal_bar
 from ..store import FILE_NAME, Store

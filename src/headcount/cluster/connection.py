@@ -49,7 +49,7 @@ class Connection:
         self._head = None if address.startswith("ray://") else _host_and_port(ray.get_runtime_context().gcs_address)
         self._answered = time.monotonic()
 
-    def answers(self) -> bool:
+    def head_answers(self) -> bool:
         """Whether the head answers. Raises `ClusterLostError` where it has not for a while: Ray itself would wait for a
         minute and then end this process. What a client calls raises by itself."""
         if self._head is None or _listens(self._head):

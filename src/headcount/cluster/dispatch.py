@@ -178,7 +178,7 @@ class RayExecutor(Executor):
             run.hear(self._news.get_nowait_batch(self._news.qsize()))
         for reference in ready:
             run.take_in(reference)
-        if time.monotonic() - self._looked > LOOK_SECONDS and self._connection.answers():
+        if time.monotonic() - self._looked > LOOK_SECONDS and self._connection.head_answers():
             self._places, self._looked = self._count(ray.cluster_resources()), time.monotonic()
         run.show(self._places)
 

@@ -88,7 +88,7 @@ def train_buckets(
             _tell(news, event)
 
     try:
-        machine, known = _prepared(setup), _read(task[0])
+        machine, known = _prepared(setup), _known_task(task[0])
         for bucket in buckets:
             known.require_program(bucket)
         job = Job(
@@ -138,7 +138,7 @@ def _machine(backend: str | None) -> Hardware:
 
 
 @functools.lru_cache(MAX_TASKS)
-def _read(reference: Any) -> KnownTask:
+def _known_task(reference: Any) -> KnownTask:
     """The task of a reference, read once in this process."""
     import ray
 

@@ -153,7 +153,7 @@ class PreparedExamples:
         self._known: dict[tuple, PreparedData] = {}
         self._locks: dict[tuple, threading.Lock] = {}
 
-    def of(self, task: AbstractTask, length: int, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
+    def prepared(self, task: AbstractTask, length: int, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
         """The data of a task at a length, for the models of a spec."""
         drawn = (train.train_examples, train.validation_examples, train.data_seed)
         key = (json.dumps(task.spec(), sort_keys=True), length, *drawn, spec.standardises)

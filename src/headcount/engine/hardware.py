@@ -98,7 +98,7 @@ class TaskShape(NamedTuple):
     objective: AbstractObjective
 
     @property
-    def sizes(self) -> dict[str, int]:
+    def model_sizes(self) -> dict[str, int]:
         """The sizes that a model is made for."""
         return {"length": self.tokens, "dim": self.dim, "outputs": self.outputs}
 
@@ -109,7 +109,7 @@ def kernel_sizes(shape: BucketShape | ProgramShape, task: TaskShape, backend: Ba
     known = shape.train.precision == "float32" and isinstance(task.objective, Regression | Classification)
     if not (backend == "fused" and stored and known):
         return None
-    return shape.model.step_sizes(**task.sizes)
+    return shape.model.step_sizes(**task.model_sizes)
 
 
 def examples_at_once(shape: BucketShape | ProgramShape, task: TaskShape, *, side_by_side: bool) -> int:
@@ -141,7 +141,7 @@ def needs(shape: BucketShape, task: TaskShape, members: int, machine: Hardware) 
     gradient needs. Kernels train several buckets at the same time on a GPU: each has its states twice, the batches of
     some steps and of those to come, and scratch memory; only validation has turns.
     """
-    state = 4 * 3 * shape.model.parameters(**task.sizes)
+    state = 4 * 3 * shape.model.parameters(**task.model_sizes)
     model, train = kernel_sizes(shape, task, machine.backend), shape.train
     if model is None:
         activations = task.sequences * shape.model.activations(length=task.tokens, dim=task.dim)

@@ -194,24 +194,24 @@ class _Estimates:
     def _drawn_bytes(self, shape: BucketShape) -> int:
         """The tokens and targets that are asked for."""
         task = self.task_at(shape)
-        return 4 * _drawn(shape) * (task.sequences * task.tokens * task.dim + task.outputs)
+        return 4 * _examples_drawn(shape) * (task.sequences * task.tokens * task.dim + task.outputs)
 
     def _largest(self, shape: BucketShape) -> tuple[int, str]:
         """Of a shape, what cannot be divided; examples of a file are in memory already."""
-        task, sizes = self.tasks[shape.task], self.task_at(shape).sizes
-        weights = shape.model.parameters(**sizes)
+        task, outputs = self.tasks[shape.task], self.task_at(shape).outputs
+        weights = shape.model.parameters(**self.task_at(shape).model_sizes)
         what = f"{task.name}: a model of {weights:,} weights with a batch of {shape.train.batch:,}"
         model = max(self.needs(shape, 1)), what
         if not task.endless:
             return model
-        what = f"a set of {_drawn(shape):,} examples of {shape.length:,} tokens and {sizes['outputs']:,} outputs"
+        what = f"a set of {_examples_drawn(shape):,} examples of {shape.length:,} tokens and {outputs:,} outputs"
         examples = self._drawn_bytes(shape), f"{task.name}: {what}"
         return examples if examples[0] > model[0] else model
 
     def _flops(self, shape: BucketShape) -> float:
         """A training step of one member, which costs about three forward passes."""
         task = self.task_at(shape)
-        return 3 * shape.train.batch * task.sequences * shape.model.flops(**task.sizes)
+        return 3 * shape.train.batch * task.sequences * shape.model.flops(**task.model_sizes)
 
     def _pace(self, shape: BucketShape) -> Pace:
         fused = self.is_fused(shape)
@@ -243,7 +243,7 @@ def _examples(shape: BucketShape) -> tuple[int, int]:
     return shape.train.train_examples, shape.train.validation_examples
 
 
-def _drawn(shape: BucketShape) -> int:
+def _examples_drawn(shape: BucketShape) -> int:
     """Return the number of examples that are drawn; of a stream, those that its units are computed from."""
     train, validation = _examples(shape)
     return (train or PROBE_EXAMPLES) + validation

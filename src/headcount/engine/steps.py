@@ -74,9 +74,9 @@ def gradient_of(loss: Loss, model: AbstractModel, batch: Any, at_once: int) -> t
         return error, gradient
     parts = jax.tree.map(lambda array: array.reshape(-1, at_once, *array.shape[1:]), batch)
 
-    def add(total: Any, part: Any) -> tuple[Any, None]:
+    def add_part(total: Any, part: Any) -> tuple[Any, None]:
         (_, error), gradient = graded(model, *part)
         return jax.tree.map(jnp.add, total, (error, gradient)), None
 
-    total, _ = jax.lax.scan(add, (jnp.zeros(()), jax.tree.map(jnp.zeros_like, model)), parts)
+    total, _ = jax.lax.scan(add_part, (jnp.zeros(()), jax.tree.map(jnp.zeros_like, model)), parts)
     return jax.tree.map(lambda sums: sums * (at_once / count), total)

@@ -15,7 +15,7 @@ from .._limits import require_size, require_within
 from .._user_files import user_supplied
 from ..errors import InputError, require
 from ..models import AbstractSpec, EncoderSpec
-from ..store import Cell, Content, Experiment, TrainSpec, Value
+from ..store import Cell, Content, Experiment, TrainSpec, Value, json_text
 from ..tasks import AbstractTask
 
 HEADS_QUESTION = "How many attention heads does this task need?"
@@ -37,7 +37,7 @@ class Sweep:
     @functools.cached_property
     def by_key(self) -> dict[str, AbstractTask]:
         """The tasks under the keys by which shapes name them."""
-        return {task_key(task.spec()): task for task in self.tasks}
+        return {json_text(task.spec()): task for task in self.tasks}
 
     def part(self, **kept: Iterable[Value]) -> "Sweep":
         """The same sweep with only these values of some axes."""
@@ -124,8 +124,8 @@ def sweep(
         for spec in specs.values():
             spec.require_length(length)
     # All cells share these, so that a hundred thousand of them fit in memory and their keys are found in a second.
-    task_spec, shared = Content.of(task.spec()), dict(at or {})
-    models = {place: Content.of(spec.as_dict()) for place, spec in specs.items()}
+    task_spec, shared = Content.from_object(task.spec()), dict(at or {})
+    models = {place: Content.from_object(spec.as_dict()) for place, spec in specs.items()}
     cells, places = [], {}
     combinations = itertools.product(axes["length"], models.items(), trains.items(), axes["seed"])
     for length, (of_model, content), (of_train, each), seed in combinations:
@@ -173,11 +173,6 @@ def joined(sweeps: Iterable[Sweep]) -> Sweep:
     experiment = replace(experiments[0], places=places, settings=settings)
     cells = {cell.key: cell for each in sweeps for cell in each.cells}
     return Sweep(experiment=experiment, tasks=tuple(tasks.values()), cells=tuple(cells.values()))
-
-
-def task_key(spec: dict[str, Any]) -> str:
-    """A task's spec as text, whichever way its JSON was written."""
-    return Content.of(spec).text
 
 
 def _spec(model: Callable[..., AbstractSpec], coordinates: dict[str, Value]) -> AbstractSpec:

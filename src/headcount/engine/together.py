@@ -16,14 +16,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array
 
 from .._compile import on_device
 from ..backends.advance import Moving, join, share
 from .data import StoredTokens
 from .hardware import FUSED_STEPS
 from .steps import Member, TrainState
-from .whole_steps import Totals, WholeSteps, begin
+from .whole_steps import Draws, Totals, WholeSteps, begin
 
 Outcome = tuple[tuple[Moving, Totals], float]
 
@@ -143,10 +142,10 @@ def advance_together(requests: Sequence[StepsRequest]) -> list[tuple[Moving, Tot
     return [(moving, totals) for moving, totals, _, _ in at]
 
 
-def _draws(requests: Sequence[StepsRequest], done: int) -> dict[int, tuple[Array, Array, Array]]:
+def _draws(requests: Sequence[StepsRequest], done: int) -> dict[int, Draws]:
     """The batches of the next steps of every request that has steps left."""
     return {
-        place: request.kernel.draw(request.states, request.members, request.stored, done)
+        place: request.kernel.draw_steps(request.states, request.members, request.stored, done)
         for place, request in enumerate(requests)
         if done < request.steps
     }

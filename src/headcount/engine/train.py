@@ -91,7 +91,7 @@ class Program:
         `trained` are the models that the cells start from instead, in standard units.
         """
         empty = (len(cells) if slots is None else slots) - len(cells)
-        models = [self._drawn(cell) for cell in cells] if trained is None else list(trained)
+        models = trained or [spec_of(cell).init(cell.seed, **self.task.model_sizes) for cell in cells]
         padded = [model.with_heads(self.shape.model.heads) for model in models]
         calibrates = type(models[0]).calibrated is not AbstractModel.calibrated
         if calibrates and data.probe is not None and trained is None:
@@ -125,9 +125,6 @@ class Program:
             scaled = jax.tree.map(np.asarray, self._calibrate(room, tokens))
             calibrated += [jax.tree.map(operator.itemgetter(i), scaled) for i in range(len(part))]
         return calibrated
-
-    def _drawn(self, cell: Cell) -> AbstractModel:
-        return spec_of(cell).init(cell.seed, **self.task.sizes)
 
     def advance(self, states: TrainState, members: Member, data: BucketData, steps: int) -> tuple[TrainState, Measured]:
         """Train all members for some steps, then measure them. The old states are used up."""
@@ -235,7 +232,7 @@ class Program:
     @functools.cached_property
     def _kernel(self) -> WholeSteps | None:
         """The kernel that takes whole steps of stored tokens; None where the back end has none for this program."""
-        return WholeSteps.of(self.shape, self.task, self.backend)
+        return WholeSteps.for_program(self.shape, self.task, self.backend)
 
     @functools.cached_property
     def _at_once(self) -> int:

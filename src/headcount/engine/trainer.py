@@ -91,7 +91,7 @@ class Job:
 
     def data_for(self, shape: BucketShape) -> PreparedData:
         """The data of a shape, in this process."""
-        return self.examples.of(self.tasks[shape.task], shape.length, shape.model, shape.train)
+        return self.examples.prepared(self.tasks[shape.task], shape.length, shape.model, shape.train)
 
 
 class BucketTrainer:

@@ -26,6 +26,8 @@ from .hardware import FUSED_STEPS, TaskShape, kernel_sizes
 from .steps import Member, TrainState, batch_key, schedule
 
 Totals = Float[Array, " members"]
+Draws = tuple[Array, Array, Array]
+"""The steps that every member has taken, and the learning rates and the examples of its next ones."""
 _compiling = threading.Lock()
 
 
@@ -40,7 +42,7 @@ class WholeSteps:
     max_warmup: float = MAX_WARMUP
 
     @classmethod
-    def of(cls, shape: ProgramShape, task: TaskShape, backend: Backend) -> "WholeSteps | None":
+    def for_program(cls, shape: ProgramShape, task: TaskShape, backend: Backend) -> "WholeSteps | None":
         """Return the settings of a program; None where the kernel cannot take its steps."""
         model = kernel_sizes(shape, task, backend)
         if model is None:
@@ -58,13 +60,12 @@ class WholeSteps:
         """The members' weights and moments after some steps, and the sum of the errors of each one's batches."""
         moving, totals, heads, targets = begin(states, members, stored)
         for done in range(0, steps, FUSED_STEPS):
-            now, rates, chosen = self.draw(states, members, stored, done)
+            now, rates, chosen = self.draw_steps(states, members, stored, done)
             count = min(FUSED_STEPS, steps - done)
             moving, totals = self._call(moving, totals, now, heads, count, rates, chosen, stored.tokens, targets)
         return moving, totals
 
-    def draw(self, states: TrainState, members: Member, stored: StoredTokens, done: int) -> tuple[Array, Array, Array]:
-        """The steps taken before the next ones, their learning rates, and their examples."""
+    def draw_steps(self, states: TrainState, members: Member, stored: StoredTokens, done: int) -> Draws:
         drawing = _drawing(self.batch, self.max_warmup)
         return drawing(members, states.step, done, len(stored.tokens), self.warmup)
 
@@ -101,10 +102,9 @@ class WholeSteps:
 
 
 @functools.cache
-def _drawing(batch: int, max_warmup: float) -> Callable[..., tuple[Array, Array, Array]]:
-    """The steps that every member has taken, and the learning rates and the examples of its next ones."""
+def _drawing(batch: int, max_warmup: float) -> Callable[..., Draws]:
 
-    def draw(members: Member, taken: Int[Array, " members"], done, examples, warmup) -> tuple[Array, Array, Array]:
+    def drawn(members: Member, taken: Int[Array, " members"], done, examples, warmup) -> Draws:
         def one(member: Member, step: Int[Array, ""]) -> tuple[Array, Array]:
             rate = member.learning_rate * schedule(step, member.steps, warmup, max_warmup)
             return rate, chosen_examples(batch_key(member.key, step), batch, examples)
@@ -113,7 +113,7 @@ def _drawing(batch: int, max_warmup: float) -> Callable[..., tuple[Array, Array,
         steps = now[:, None] + jnp.arange(FUSED_STEPS, dtype=jnp.int32)
         return now, *jax.vmap(jax.vmap(one, in_axes=(None, 0)))(members, steps)
 
-    return deterministic_jit(draw, light=True)
+    return deterministic_jit(drawn, light=True)
 
 
 @jax.jit  # nothing is computed, so nothing is to be deterministic

@@ -84,7 +84,8 @@ def ask(
             plan.require_trainable()  # before its data are drawn
             events(Event("round", each.why, total=plan.model_steps))
             if experiment is None:  # what stops from here on is known to have been asked with an effort
-                examples.of(question.task, question.lengths[0], largest, question.train)  # refused before it is stored
+                # Refused before it is stored.
+                examples.prepared(question.task, question.lengths[0], largest, question.train)
                 _attach_effort(store, store.begin(sweep.experiment, command).name, effort, ended="")
             committed: list[Record] = []
             try:
@@ -176,7 +177,7 @@ def _budget(minutes: float | None, stop: threading.Event) -> Iterator[threading.
 def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> HeadElimination:
     """Return the order in which the heads of a trained cell are least missed, over some training examples."""
     spec = spec_of(cell)
-    prepared = examples.of(question.task, cell.length, spec, cell.train)
+    prepared = examples.prepared(question.task, cell.length, spec, cell.train)
     model = from_arrays(spec, store.weights(cell.key))
     model = model if prepared.units is None else model.in_raw_units(*prepared.units.inverse())
     return model.head_removal(prepared.removal_tokens()).eliminated()

@@ -25,26 +25,31 @@ class Content(dict[str, Any]):
     """A JSON object and its `text`, with sorted keys. Not to be changed: thousands of cells share one.
 
     Example:
-        >>> Content.of({"b": (1, 2), "a": 0}).text
+        >>> Content.from_object({"b": (1, 2), "a": 0}).text
         '{"a": 0, "b": [1, 2]}'
     """
 
     text: str
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> "Content":
+    def from_object(cls, content: Mapping[str, Any]) -> "Content":
         """The content as JSON reads it back: lists, not tuples; itself where it was read already."""
         return content if isinstance(content, cls) else cls.parsed(json.dumps(content, sort_keys=True))
 
     @classmethod
     def parsed(cls, text: str) -> "Content":
-        """The content of a text that `of` has written. Raises ValueError or TypeError where it is no JSON object."""
+        """The content of a JSON text with sorted keys. Raises ValueError or TypeError where it is no JSON object."""
         values = json.loads(text)
         if not isinstance(values, dict):
             raise TypeError(f"{text[:40]} is not a JSON object")
         content = cls(values)
         content.text = text
         return content
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """The JSON of a content with sorted keys, whichever way it was written."""
+    return Content.from_object(content).text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +145,7 @@ class Cell:
         require_count("length", self.length)
         require_count("seed", self.seed, least=0)
         for name in ("task", "model"):
-            object.__setattr__(self, name, Content.of(getattr(self, name)))
+            object.__setattr__(self, name, Content.from_object(getattr(self, name)))
 
     @property
     def start(self) -> Start:
@@ -157,12 +162,13 @@ class Cell:
     @property
     def content(self) -> str:
         """Everything that decides the numbers: the JSON of all fields with sorted keys, from texts that cells share."""
-        model, task = Content.of(self.model), Content.of(self.task)
-        parent = f'"parent": {json.dumps(self.parent)}, ' if self.parent else ""
-        probe = f'"probe": {json.dumps(self.probe)}, ' if self.probe else ""
-        removed = f'"removed": {json.dumps(self.removed)}, ' if self.parent else ""
-        first = f'{{"length": {self.length}, "model": {model.text}, {parent}{probe}{removed}"seed": {self.seed}, '
-        return f'{first}"task": {task.text}, "train": {train_text(self.train)}}}'
+        parts = {"length": str(self.length), "model": json_text(self.model), "seed": str(self.seed)}
+        parts |= {"task": json_text(self.task), "train": train_text(self.train)}
+        if self.parent:
+            parts |= {"parent": json.dumps(self.parent), "removed": json.dumps(self.removed)}
+        if self.probe:
+            parts["probe"] = json.dumps(self.probe)
+        return "{" + ", ".join(f'"{name}": {parts[name]}' for name in sorted(parts)) + "}"
 
 
 @functools.lru_cache(maxsize=4096)

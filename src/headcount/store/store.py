@@ -111,7 +111,7 @@ class Store:
             _require_this_host(root)
             store = cls(root, connect(root / FILE_NAME, writing=True), lock)
             undone.callback(store._connection.close)
-            (packs,) = store._rows("SELECT name FROM packs")
+            (packs,) = store._select("SELECT name FROM packs")
             remove_orphans(root, (name for (name,) in packs))
             store._note_files()
             undone.pop_all()
@@ -232,7 +232,7 @@ class Store:
     def facts(self, experiment: str, *names: str) -> dict[str, Any]:
         """The facts of an experiment by name, all where no `names` are given."""
         chosen = f"AND a.name IN ({', '.join('?' * len(names))})" if names else ""
-        (rows,) = self._rows(
+        (rows,) = self._select(
             "SELECT a.name, a.content FROM attachments a JOIN experiments e ON e.id = a.experiment "
             f"WHERE e.name = ? {chosen} ORDER BY a.name",
             values=(experiment, *names),
@@ -242,24 +242,24 @@ class Store:
 
     def settled_keys(self) -> set[str]:
         """Keys of cells that need no more work: finished or diverged."""
-        (rows,) = self._rows(SETTLED)
+        (rows,) = self._select(SETTLED)
         return {key for (key,) in rows}
 
     def records(self) -> list[Record]:
         """Every record, in an order that depends on their content alone."""
-        cells, texts = self._rows(SELECT_CELLS, SELECT_TEXTS)
+        cells, texts = self._select(SELECT_CELLS, SELECT_TEXTS)
         with readable(self._file):
             return records_of(cells, texts)
 
     def experiments(self) -> list[Experiment]:
         """Every experiment that was begun in this folder, the oldest first."""
-        rows, places = self._rows(SELECT_EXPERIMENTS, SELECT_PLACES)
+        rows, places = self._select(SELECT_EXPERIMENTS, SELECT_PLACES)
         with readable(self._file):
             return experiments_of(rows, places)
 
     def progress(self) -> list[Progress]:
         """Return the progress of each experiment, the oldest first; no cell is read for it."""
-        experiments, places, done, runs, facts = self._rows(
+        experiments, places, done, runs, facts = self._select(
             "SELECT id, name, task, study FROM experiments ORDER BY id",
             "SELECT experiment, count(*) FROM places GROUP BY experiment",
             f"SELECT experiment, count(*) FROM places WHERE key IN ({SETTLED}) GROUP BY experiment",
@@ -282,12 +282,12 @@ class Store:
 
     def outcomes(self) -> dict[str, int]:
         """Count the cells by outcome."""
-        (rows,) = self._rows("SELECT outcome, count(*) FROM cells GROUP BY outcome")
+        (rows,) = self._select("SELECT outcome, count(*) FROM cells GROUP BY outcome")
         return {outcome.value: dict(rows).get(outcome.value, 0) for outcome in Outcome}
 
     def backends(self) -> dict[str, int]:
         """Count the settled cells by back end."""
-        (rows,) = self._rows(
+        (rows,) = self._select(
             "SELECT t.text, c.models FROM texts t JOIN (SELECT origin, outcome, count(*) AS models FROM cells "
             "GROUP BY outcome, origin) c ON t.id = c.origin WHERE c.outcome != 'failed'"
         )
@@ -312,7 +312,7 @@ class Store:
         """The trained weights of a cell, in the task's own units. From any thread, and after `close` too."""
         return read_pack(self.weights_path(key), key)
 
-    def _rows(self, *queries: str, values: tuple = ()) -> list[Rows]:
+    def _select(self, *queries: str, values: tuple = ()) -> list[Rows]:
         """The rows of some queries, which all see the file in one state. `values` are those of each."""
         with readable(self._file):
             self._connection.execute("BEGIN")
