@@ -81,7 +81,7 @@ class WarmProgram:
         # The program uses up the states it is given: only the ones it returns can be used again.
         self.states, measured = self.program.advance(self.states, self.members, self.data, steps)
         jax.block_until_ready(self.states)
-        errors = np.asarray(measured.validation[self.program.objective.error])
+        errors = np.asarray(measured.validation[self.program.task.objective.error])
         return clock() - began, errors
 
     @property

@@ -18,7 +18,7 @@ from .._precision import wide
 from ..store import Store, TrainSpec
 from ..tasks import AbstractTask, Classification, Regression
 from . import baseline_fits as fits
-from .data import target_units
+from .data import mean_and_scale, target_units
 
 MAX_EXAMPLES, MAX_VALIDATION = 8000, 2000
 """Training examples that baselines are fitted on, and validation examples that they answer, at most."""
@@ -98,10 +98,10 @@ def _fitted(task: AbstractTask, name: str, parts: Parts, total: int, labels: boo
     if kept < MIN_EXAMPLES and kept < MIN_SHARE * (total or MAX_EXAMPLES):
         return None, f"{width:,} numbers per example: it could only be {note}"
     targets = parts.targets[:kept]
-    middle, scale = (np.zeros(1), np.ones(1)) if labels else _middle_and_scale(targets)
+    middle, scale = (np.zeros(1), np.ones(1)) if labels else mean_and_scale(wide(targets))
     try:
         x, z = (_features(task, content, pooled) for content in (parts.content[:kept], parts.new))
-        center, spread = _middle_and_scale(x)
+        center, spread = mean_and_scale(wide(x))
         x, z = (x - center) / spread, (z - center) / spread
         answers = FITS[name](x, (targets - middle) / scale, z, labels=labels) * scale + middle
     except (MemoryError, np.linalg.LinAlgError) as error:  # what it is compared with is trained, and stays
@@ -181,12 +181,6 @@ def _counted(ids: np.ndarray, task: AbstractTask, pooled: bool) -> np.ndarray:
     counts = np.zeros((len(ids), task.vocabulary), np.float32)
     np.add.at(counts, (rows, ids[there]), 1.0)
     return counts
-
-
-def _middle_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values = wide(values)
-    deviation = values.std(axis=0)
-    return values.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
 
 
 def attach_baselines(

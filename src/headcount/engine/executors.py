@@ -31,8 +31,8 @@ PORTS = range(1, 2**16)
 MAX_WORKERS = 10_000
 
 
-class Executor(ABC):
-    """Trains the buckets of one job after another. A context manager: what it holds is let go at its end."""
+class Executor(contextlib.AbstractContextManager["Executor"], ABC):
+    """Trains the buckets of one job after another. A context manager: what it holds is released at its end."""
 
     @property
     @abstractmethod
@@ -50,22 +50,15 @@ class Executor(ABC):
             HeadcountError: A worker found something wrong with the task, so with every bucket.
         """
 
-    def close(self) -> None:  # noqa: B027 - most hold nothing
+    def close(self) -> None:
         """Let go of all workers."""
-
-    def __enter__(self) -> "Executor":
-        return self
 
     def __exit__(self, *_) -> None:
         self.close()
 
 
 class Threads(Executor):
-    """Threads of this process, as many as the device has use for.
-
-    Args:
-        machine: What was planned for; where None, what there is.
-    """
+    """Threads of this process, as many as the device that was planned for has use for; this machine's where None."""
 
     def __init__(self, machine: Hardware | None = None):
         self._machine = machine or hardware()

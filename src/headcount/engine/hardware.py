@@ -17,7 +17,7 @@ from ..tasks import AbstractObjective, Classification, Regression
 from .buckets import BucketShape, ProgramShape
 
 PLANNED_SHARE = 0.5
-"""Of a GPU's memory: what the buckets in hand are planned to fill. The rest is for what their programs also need."""
+"""Of a GPU's memory: what the buckets in progress are planned to fill. Their programs need the rest."""
 CPU_MEMBERS = 8
 """Members of a bucket on a CPU, where they run one after another and only their weights add up: few enough that all
 cores have work and that little is lost when a run is stopped."""
@@ -26,7 +26,7 @@ GPU_SLOTS = (8, 32)
 FUSED_SLOTS = (8, 32, 128, 512)
 """The same for the fused back end, where an empty slot costs nothing but its validation."""
 GPU_WORKERS = 16
-"""Buckets in hand at once on a GPU: some train while the others compile, each on a core of its own."""
+"""Buckets in progress at once on a GPU: some train while the others compile, each on a core of its own."""
 MOST_MEMBERS = 1 << 20
 """Of a bucket, where memory sets no bound."""
 FUSED_BLOCK = 2048
@@ -46,7 +46,7 @@ MAX_IN_PART = 4 * TOKENS_AT_ONCE
 @dataclass(frozen=True)
 class Hardware:
     """`memory`: the bytes that training may use. `side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a
-    CPU). `workers`: buckets in hand at once.
+    CPU). `workers`: buckets in progress at once.
     `backend`: what computes, where it has kernels for a model; `asked`: it was asked for by its name. `machines`: how
     many there are of this kind, each with these workers and this memory."""
 
@@ -128,7 +128,7 @@ def examples_at_once(shape: BucketShape | ProgramShape, task: TaskShape, *, side
 
 
 class Needs(NamedTuple):
-    """The memory of a bucket: `held` while it is in hand, and `turn` more while the device works for it alone."""
+    """The memory of a bucket: `held` while it is in progress, and `turn` more while the device works for it alone."""
 
     held: int
     turn: int
@@ -160,7 +160,7 @@ def _scratch_floats(model: ModelSizes, members: int, batch: int) -> int:
 
 
 def max_members(shape: BucketShape, task: TaskShape, machine: Hardware) -> int:
-    """Return how many members one bucket may hold: on a GPU as many buckets as there are workers are in hand."""
+    """Return how many members one bucket may hold: on a GPU as many buckets as there are workers are in progress."""
     if not machine.side_by_side:
         return CPU_MEMBERS
 

@@ -244,7 +244,7 @@ def _examples(shape: BucketShape) -> tuple[int, int]:
 
 
 def _examples_drawn(shape: BucketShape) -> int:
-    """Return the number of examples that are drawn; of a stream, those that its units are computed from."""
+    """Return the number of examples that are drawn; of a stream, those its units are computed from."""
     train, validation = _examples(shape)
     return (train or PROBE_EXAMPLES) + validation
 

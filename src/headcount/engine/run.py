@@ -74,7 +74,7 @@ def run_sweep(
         on_commit: Called with the records of every commit.
 
     Returns:
-        How many cells were there already, how many were trained, and how those came out.
+        What was there already, what was trained, and what came of it.
 
     Raises:
         InputError: If the task's data cannot be learned from, or a model needs more memory than there is where it is
@@ -137,7 +137,7 @@ def run_sweep(
         try:
             for finished in results:
                 commit(finished)
-        except KeyboardInterrupt:  # while committing: what is in hand ends at its next checkpoint
+        except KeyboardInterrupt:  # while committing: what is in progress ends at its next checkpoint
             job.stop.set()
             commit(())
             for finished in results:

@@ -135,7 +135,7 @@ def advance_together(requests: Sequence[StepsRequest]) -> list[tuple[Moving, Tot
             token = join(token)
             held.clear()
     except BaseException:
-        token = join(token)  # the kernels of other calls still write to what would be let go
+        token = join(token)  # the kernels of other calls still write to what would be released
         raise
     finally:
         jax.block_until_ready(token)

@@ -69,15 +69,8 @@ class Trained:
 class Job:
     """Buckets to be trained, the costly ones first, and all that training them needs.
 
-    Args:
-        tasks: The tasks by the key under which shapes name them.
-        buckets: What is to be trained.
-        programs: How many programs that takes.
-        weights_of: Gives the trained weights of a cell's parent by its key.
-        examples: Data that are prepared already, or will be; shapes that share them share one copy.
-        watch: See `run_sweep`.
-        events: Hears how it goes.
-        stop: When it is set, workers end at their next checkpoint.
+    `tasks` have the keys by which shapes name them, `programs` counts what is to be compiled, and `weights_of` gives
+    the weights of a cell's parent by its key. Once `stop` is set, workers end at their next checkpoint.
     """
 
     tasks: Mapping[str, AbstractTask]
@@ -165,12 +158,14 @@ class BucketTrainer:
         trained = None if shape.from_random else [self._parent(cell, prepared) for cell in bucket.cells]
         states, members = parts.start(bucket.cells, data, slots=bucket.slots, trained=trained)
         steps = checkpoint_steps(shape.train.steps)
-        # Not the program itself, which may be let go before this trainer is.
+        # Not the program itself, which may be released before this trainer is.
         compiled_for = (known_by, bucket.slots, len(data.validation.targets), type(data.train))
         with self._compile_locks.setdefault(compiled_for, threading.Lock()):
             # Before it waits for the device, and not by two threads at once.
             parts.compile(states, members, data)
-            self._tell_ready(compiled_for)
+        with self._lock:
+            self._ready.add(compiled_for)
+            self.job.events(Event("programs", done=len(self._ready), total=max(self.job.programs, len(self._ready))))
         error = parts.task.objective.error
         with self._turn(parts, data):
             # No steps yet: the curve's first point.
@@ -213,11 +208,6 @@ class BucketTrainer:
         began = time.monotonic()
         states, measured = jax.block_until_ready(parts.advance(states, members, data, steps))
         return states, measured, time.monotonic() - began
-
-    def _tell_ready(self, compiled_for: tuple) -> None:
-        with self._lock:
-            self._ready.add(compiled_for)
-            self.job.events(Event("programs", done=len(self._ready), total=max(self.job.programs, len(self._ready))))
 
     def _parent(self, cell: Cell, prepared: PreparedData) -> AbstractModel:
         """The trained model that a cell starts from, in standard units and without the heads that are removed."""

@@ -95,7 +95,7 @@ class WholeSteps:
 
     @functools.cached_property
     def aside(self) -> Callable[..., Aside]:
-        """The same next to XLA's stream. The program is the call alone: it has no memory to let go."""
+        """The same next to XLA's stream. The program is the call alone: it has no memory to release."""
         return deterministic_jit(
             functools.partial(advance_aside, sizes=self.sizes, step=self.step), donate=(0, 1), light=True
         )

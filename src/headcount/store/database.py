@@ -142,22 +142,19 @@ def readable(path: Path, *, done: str = "read") -> Iterator[None]:
     """Convert errors from damaged files and rows into one sentence, a StoreError; `done` is what cannot be done."""
     try:
         yield
-    except StoreError:
-        raise
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter: SQLite quotes what is damaged
         if is_damage(error):
-            raise damaged(path, error) from error
-        busy = error_code(error) == sqlite3.SQLITE_BUSY
+            raise damaged(path, reason_of(error)) from error
+        busy = _error_code(error) == sqlite3.SQLITE_BUSY
         remedy = " A run writes to it; run the command again." if busy else ""
         raise StoreError(f"{path} cannot be {done}: {reason_of(error)}.{remedy}") from error
     except UNREADABLE as error:
         raise StoreError(f"{path} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
 
 
-def damaged(path: Path, reason: Exception | str) -> StoreError:
+def damaged(path: Path, reason: str) -> StoreError:
     """The error for a file that is not what was written."""
-    words = " ".join(reason.split()) if isinstance(reason, str) else reason_of(reason)
-    return StoreError(f"{path} is damaged or not a headcount store ({words}); it was left as it is. {RESTORE}")
+    return StoreError(f"{path} is damaged or not a headcount store ({reason}); it was left as it is. {RESTORE}")
 
 
 def is_damage(error: Exception) -> bool:
@@ -166,10 +163,10 @@ def is_damage(error: Exception) -> bool:
     SQLITE_ERROR is a table that is missing.
     """
     damage = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-    return isinstance(error, UnicodeDecodeError) or error_code(error) in damage
+    return isinstance(error, UnicodeDecodeError) or _error_code(error) in damage
 
 
-def error_code(error: Exception) -> int:
+def _error_code(error: Exception) -> int:
     """SQLite's code of an error; 0 where it is Python's."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
@@ -203,7 +200,7 @@ def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
         raise damaged(path, "it holds no headcount tables")
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise damaged(path, verdict)
+        raise damaged(path, " ".join(verdict.split()))
     return False
 
 

@@ -330,7 +330,7 @@ class Store:
             with self._connection:
                 yield
         except (sqlite3.Error, OverflowError) as error:
-            if isinstance(error, sqlite3.Error) and is_damage(error):
+            if is_damage(error):
                 raise self._changed(self._file, f"was changed by another program ({error})") from error
             raise StoreError(f"{self._file} cannot be written: {error}; earlier results are safe.") from error
         self._note_files()
