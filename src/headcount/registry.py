@@ -120,7 +120,7 @@ class Plugin:
         """Check a folder that the satellite wrote, for `verify`; None where it wrote none. Raises InputError."""
         return None
 
-    def executor(self, on: str, *, workers: int | None, backend: str | None) -> "Executor | None":
+    def executor(self, on: str, *, workers: int | None) -> "Executor | None":
         """Return what trains at a place other than this process; None where another satellite does."""
         return None
 
@@ -178,9 +178,9 @@ def has_cells(study: str) -> bool:
     return reader is None or reader.has_cells
 
 
-def executor_at(on: str, *, workers: int | None, backend: str | None) -> "Executor":
+def executor_at(on: str, *, workers: int | None) -> "Executor":
     """Return what trains at a place that is not this process, which is checked already: some satellite knows it."""
-    found = (each.executor(on, workers=workers, backend=backend) for each in plugins())
+    found = (each.executor(on, workers=workers) for each in plugins())
     return next(executor for executor in found if executor is not None)
 
 

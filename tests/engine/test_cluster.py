@@ -20,7 +20,7 @@ from headcount.tasks import FunctionTask
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.sweeps import CPU, TASK, swept
 
-SETUP = WorkerSetup(None, {}, versions())
+SETUP = WorkerSetup({}, versions())
 
 
 class News(list):

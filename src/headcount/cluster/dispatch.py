@@ -53,12 +53,12 @@ Group = tuple[Bucket, ...]
 class RayExecutor(Executor):
     """See `ray_executor`."""
 
-    def __init__(self, on: str, *, workers: int | None = None, backend: str | None = None):
+    def __init__(self, on: str, *, workers: int | None = None):
         self._connection, self._workers = Connection(on), workers
         # Set for this process alone, which does little with a GPU: what it would take, a worker on it has not.
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         settings = {name: getattr(jax.config, name) for name in SENT_SETTINGS}
-        self._setup = WorkerSetup(backend, settings, versions())
+        self._setup = WorkerSetup(settings, versions())
         self._sent: dict[int, tuple[AbstractTask, Any]] = {}
         try:
             found = ray.cluster_resources()
@@ -205,8 +205,9 @@ class ClusterRun:
     def take_in(self, reference: Any) -> None:
         """Add what a Ray task has come to."""
         group = self.pending[reference]
+        trained, error = [], None
         try:
-            trained, self.error = ray.get(reference)
+            trained, error = ray.get(reference)
         except DEATHS:
             message = (
                 f"{MAX_RETRIES + 1} workers died while they trained this bucket: out of memory? The same command "
@@ -214,8 +215,9 @@ class ClusterRun:
             )
             cells = [cell for bucket in group for cell in bucket.cells]
             trained = [Trained(tuple(failure(cell, message) for cell in cells), {})]
-        except RayError as error:
-            trained, self.error = [], worker_failed(error)
+        except RayError as failed:
+            error = worker_failed(failed)
+        self.error = self.error or error
         self._finished += map(self._with_seen, trained)
         del self.pending[reference]
         self._done += len(group)

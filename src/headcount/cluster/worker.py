@@ -30,9 +30,8 @@ MAX_TASKS = 8
 
 
 class WorkerSetup(NamedTuple):
-    """How workers compute: the back end, settings of JAX by name, and the versions that this process has."""
+    """How workers compute: settings of JAX by name, and the versions that this process has."""
 
-    backend: str | None
     settings: dict[str, Any]
     versions: dict[str, str]
 
@@ -127,13 +126,13 @@ def _prepared(setup: WorkerSetup) -> Hardware:
     )
     for name, value in setup.settings.items():
         jax.config.update(name, value)
-    return _machine(setup.backend)
+    return _machine()
 
 
 @functools.cache
-def _machine(backend: str | None) -> Hardware:
+def _machine() -> Hardware:
     keep_compiled_programs()
-    machine = hardware(backend=backend)
+    machine = hardware()
     return machine if machine.side_by_side else replace(machine, workers=1)
 
 

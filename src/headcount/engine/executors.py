@@ -135,7 +135,6 @@ def starts_cluster(on: str | None) -> bool:
 def executor_of(
     on: str | Executor | None = None,
     workers: int | None = None,
-    backend: str | None = None,
     *,
     folder: Path | None = None,
 ) -> Iterator[Executor]:
@@ -146,7 +145,6 @@ def executor_of(
             An executor is taken as it is, and stays open: several blocks share it.
         workers: How many workers of a Ray cluster train at most, of a local one also more than there are cores; where
             None, one per GPU, or one per core of machines without one.
-        backend: As `hardware` takes it.
         folder: The results folder that will be written: where it cannot be, no cluster is started.
 
     Raises:
@@ -158,10 +156,10 @@ def executor_of(
         return
     check_where(on, workers)
     if on is None or on == THREADS:
-        executor = Threads(hardware(backend=backend))
+        executor = Threads()
     else:
         if folder is not None and holds_tables(folder / FILE_NAME):
             Store.open_for_writing(folder).close()
-        executor = executor_at(on, workers=workers, backend=backend)
+        executor = executor_at(on, workers=workers)
     with executor:
         yield executor

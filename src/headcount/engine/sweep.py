@@ -41,9 +41,8 @@ class Sweep:
 
     def part(self, **kept: Iterable[Value]) -> "Sweep":
         """The same sweep with only these values of some axes."""
-        experiment = self.experiment.part(**kept)
-        cells = tuple(cell for cell in self.cells if cell.key in experiment.places)
-        return replace(self, experiment=experiment, cells=cells)
+        places = self.experiment.part(**kept).places
+        return self.where(lambda cell: cell.key in places)
 
     def where(self, keeps: Callable[[Cell], bool]) -> "Sweep":
         """The same sweep with only the cells that `keeps` is true of."""
