@@ -65,17 +65,13 @@ class RayExecutor(Executor):
             self._unit = "GPU" if found.get("GPU") and os.environ.get("JAX_PLATFORMS") != "cpu" else "CPU"
             if not found.get(self._unit):
                 raise InputError("the Ray cluster has neither CPUs nor GPUs: add nodes to it.", what="on", given=on)
-            self._places, self._looked = self._count(found), time.monotonic()
+            self._looked = time.monotonic()
             self._options = {"max_retries": MAX_RETRIES, "max_calls": 0, **self._resources(found)}
             self._news = Queue(actor_options={"num_cpus": 0, "max_restarts": -1})
-            self._machine = self._introduced()
+            self.machine = replace(self._introduced(), machines=self._count(found))
         except BaseException:
             self.close()
             raise
-
-    @property
-    def machine(self) -> Hardware:
-        return replace(self._machine, machines=self._places)
 
     def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
         run = ClusterRun(job, self._groups(job))
@@ -143,7 +139,7 @@ class RayExecutor(Executor):
 
     def _groups(self, job: Job) -> deque[Group]:
         """The buckets of each Ray task, all of one task: as many as a worker trains at once, or its share of them."""
-        size = max(1, min(self._machine.workers, len(job.buckets) // self._places))
+        size = max(1, min(self.machine.workers, len(job.buckets) // self.machine.machines))
         groups: deque[Group] = deque()
         for _, alike in itertools.groupby(job.buckets, key=lambda bucket: bucket.shape.task):
             rest = tuple(alike)
@@ -152,7 +148,7 @@ class RayExecutor(Executor):
 
     def _submit(self, run: "ClusterRun") -> None:
         """Give Ray as many tasks as train at once; where all workers may train, as many again are on the way."""
-        while run.waiting and len(run.pending) < self._places * (1 if self._workers else 2):
+        while run.waiting and len(run.pending) < self.machine.machines * (1 if self._workers else 2):
             group, job = run.waiting[0], run.job
             parents = {cell.parent for bucket in group for cell in bucket.cells} - {""}
             weights = {key: job.weights_of(key) for key in parents}
@@ -179,8 +175,9 @@ class RayExecutor(Executor):
         for reference in ready:
             run.take_in(reference)
         if time.monotonic() - self._looked > LOOK_SECONDS and self._connection.head_answers():
-            self._places, self._looked = self._count(ray.cluster_resources()), time.monotonic()
-        run.show(self._places)
+            self.machine = replace(self.machine, machines=self._count(ray.cluster_resources()))
+            self._looked = time.monotonic()
+        run.show(self.machine.machines)
 
 
 class ClusterRun:

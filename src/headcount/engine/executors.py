@@ -34,10 +34,8 @@ MAX_WORKERS = 10_000
 class Executor(contextlib.AbstractContextManager["Executor"], ABC):
     """Trains the buckets of one job after another. A context manager: what it holds is released at its end."""
 
-    @property
-    @abstractmethod
-    def machine(self) -> Hardware:
-        """The device of a worker, and how many workers there are; plans are made for it."""
+    machine: Hardware
+    """The device of a worker, and how many workers there are; plans are made for it."""
 
     @abstractmethod
     def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
@@ -61,11 +59,7 @@ class Threads(Executor):
     """Threads of this process, as many as the device that was planned for has use for; this machine's where None."""
 
     def __init__(self, machine: Hardware | None = None):
-        self._machine = machine or hardware()
-
-    @property
-    def machine(self) -> Hardware:
-        return self._machine
+        self.machine = machine or hardware()
 
     def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
         trainer = BucketTrainer(job, self.machine)

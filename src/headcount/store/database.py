@@ -90,20 +90,15 @@ INDEXES = (
 def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     """Open and check the file, and make its tables where `writing` and it is empty; StoreError where it is not ours."""
     _require_regular(path)
-    connection = None
-    with readable(path, done="written" if writing else "opened"):
-        try:
-            connection = open_unchecked(path, writing=writing)
-            if _is_empty(connection, path):
-                if not writing:
-                    raise no_results(path.parent)
-                _make_tables(connection)
-            if writing:
-                connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is the commit: it has to last
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            raise
+    with readable(path, done="written" if writing else "opened"), contextlib.ExitStack() as undone:
+        connection = undone.enter_context(contextlib.closing(open_unchecked(path, writing=writing)))
+        if _is_empty(connection, path):
+            if not writing:
+                raise no_results(path.parent)
+            _make_tables(connection)
+        if writing:
+            connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is the commit: it has to last
+        undone.pop_all()
     return connection
 
 

@@ -91,7 +91,6 @@ class Store:
         self._lock = lock
         self._written: dict[Path, tuple[int, int, int]] = {}
         self._last_pack: Path | None = None
-        self._closed = False
 
     @classmethod
     def open_for_writing(cls, root: Path | str) -> "Store":
@@ -131,7 +130,6 @@ class Store:
 
     def close(self) -> None:
         """Let go of the folder; closing it twice is harmless."""
-        self._closed = True
         self._connection.close()
         if self._lock is not None:
             self._lock.release()
@@ -141,7 +139,7 @@ class Store:
 
     def __exit__(self, kind: type[BaseException] | None, *_) -> None:
         try:
-            if kind is None and not self._closed and self._lock is not None:
+            if kind is None and self._lock is not None and self._lock.is_locked:
                 self._require_files()  # report at the end, too, what other programs did to the files
                 connect(self._file, writing=False).close()  # anew: this connection may remember pages that were cut off
         finally:
@@ -158,22 +156,17 @@ class Store:
         with self._writing():
             run = self._connection.execute
             identity, stored = self._identity(experiment)
-            name = stored or self._free_name(experiment.name)
+            taken = {name for (name,) in run("SELECT name FROM experiments")}
+            name = stored or next(name for name in _numbered(experiment.name) if name not in taken)
             row = (identity, name, experiment.question, experiment.task, json.dumps(experiment.axes))
             row += (json.dumps(experiment.settings, sort_keys=True), experiment.study, experiment.scale)
-            run(
-                "INSERT OR IGNORE INTO experiments (identity, name, question, task, axes, settings, study, scale) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
+            run("INSERT OR IGNORE INTO experiments VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row)
             (number,) = run("SELECT id FROM experiments WHERE name = ?", (name,)).fetchone()
             self._connection.executemany(
                 "INSERT OR IGNORE INTO places VALUES (?, ?, ?)",
                 ((number, key, json.dumps(place)) for key, place in experiment.places.items()),
             )
-            run(
-                "INSERT OR IGNORE INTO runs (experiment, command, started) VALUES (?, ?, ?)", (number, command, started)
-            )
+            run("INSERT OR IGNORE INTO runs VALUES (NULL, ?, ?, ?)", (number, command, started))
         return replace(experiment, name=name)
 
     def _identity(self, experiment: Experiment) -> tuple[str, str]:
@@ -181,8 +174,7 @@ class Store:
 
         Equal settings may hide models that differ in what follows an axis, such as a width of total_dim / heads.
         """
-        for number in itertools.count(1):
-            identity = experiment.identity if number == 1 else f"{experiment.identity}-{number}"
+        for identity in _numbered(experiment.identity):
             rows = self._connection.execute(
                 "SELECT e.name, p.place, p.key FROM experiments e LEFT JOIN places p ON p.experiment = e.id "
                 "WHERE e.identity = ?",
@@ -194,12 +186,6 @@ class Store:
             if all(key in keys.get(json.dumps(place), {key}) for key, place in experiment.places.items()):
                 return identity, rows[0][0] if rows else ""
         raise AssertionError("unreachable")
-
-    def _free_name(self, name: str) -> str:
-        taken = {row[0] for row in self._connection.execute("SELECT name FROM experiments")}
-        return next(
-            free for free in itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2))) if free not in taken
-        )
 
     def commit(self, records: Iterable[Record], weights: dict[str, Weights] | None = None) -> None:
         """Store the records of some buckets and their weights: all of them, or none."""
@@ -360,6 +346,12 @@ class Store:
             f"{path} {what} while this run wrote to it; what was trained since is not stored. Put back what was there "
             "and run the same command again, or run it with another folder."
         )
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """Yield a name, and then the name with each number from 2 on."""
+    yield name
+    yield from (f"{name}-{number}" for number in itertools.count(2))
 
 
 def _require_this_host(root: Path) -> None:
