@@ -1,5 +1,6 @@
 """Describe the machine, how members are mapped on it, and how many of them fit."""
 
+import bisect
 import os
 import platform
 from dataclasses import dataclass, replace
@@ -168,11 +169,5 @@ def max_members(shape: BucketShape, task: TaskShape, machine: Hardware) -> int:
         held, turn = needs(shape, task, members, machine)
         return machine.workers * held + turn <= PLANNED_SHARE * machine.memory
 
-    # By halves rather than by division: scratch memory does not grow with the members for ever.
-    least, most = 1, 2
-    while fits(most) and most < MOST_MEMBERS:
-        least, most = most, 2 * most
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (middle, most) if fits(middle) else (least, middle)
-    return least
+    # Not by division: scratch memory does not grow with the members for ever.
+    return max(1, bisect.bisect_left(range(1, MOST_MEMBERS), True, key=lambda members: not fits(members)))

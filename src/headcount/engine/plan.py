@@ -63,7 +63,7 @@ COPIES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """Buckets still to be trained, the costly ones first, and what they will take.
 
     `seconds` are for programs that are still to be compiled, `compiled_seconds` for programs that are on disk: which
@@ -96,7 +96,7 @@ def plan_sweep(
     sweep: Sweep,
     settled: Iterable[str] = (),
     machine: Hardware | None = None,
-) -> Plan:
+) -> TrainingPlan:
     """Group the cells that are not settled yet, and estimate what they will take."""
     machine = machine or hardware()
     settled = set(settled)
@@ -112,7 +112,7 @@ def plan_sweep(
     compiling = _over_workers([pace.compile_seconds for pace in programs.values()], machine)
     reading = _over_workers([pace.read_seconds for pace in programs.values()], machine)
     training = _over_workers(costs, replace(machine, workers=1) if machine.side_by_side else machine)
-    return Plan(
+    return TrainingPlan(
         machine=machine,
         cells=len(sweep.cells),
         settled=len(sweep.cells) - sum(len(bucket.cells) for bucket in left),
@@ -141,7 +141,7 @@ class _Estimates:
 
     def __init__(self, tasks: Mapping[str, AbstractTask], machine: Hardware):
         self.tasks, self.machine = tasks, machine
-        self._known: dict[tuple[str, int], TaskShape] = {}
+        self._shape_at = functools.cache(lambda task, length: task_shape(tasks[task].at(length)))
         self.pace = functools.cache(self._pace)
         self.flops = functools.cache(self._flops)
         self.compiled_for = functools.cache(lambda shape: (shape.program, self.task_at(shape), _examples(shape)))
@@ -150,10 +150,7 @@ class _Estimates:
 
     def task_at(self, shape: BucketShape) -> TaskShape:
         """The task of a shape at its length."""
-        place = shape.task, shape.length
-        if place not in self._known:
-            self._known[place] = task_shape(self.tasks[shape.task].at(shape.length))
-        return self._known[place]
+        return self._shape_at(shape.task, shape.length)
 
     def is_fused(self, shape: BucketShape) -> bool:
         """Whether kernels take the training steps of a shape."""

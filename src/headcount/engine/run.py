@@ -14,7 +14,7 @@ from ..store import Experiment, Outcome, Record, Store
 from ..store.weights import Weights
 from .data import PreparedExamples
 from .executors import Executor, Threads
-from .plan import Plan, plan_sweep
+from .plan import TrainingPlan, plan_sweep
 from .sweep import Sweep
 from .trainer import Job, Trained, Watch
 
@@ -48,7 +48,7 @@ def run_sweep(
     *,
     command: str = "",
     events: Events = quiet,
-    plan: Plan | None = None,
+    plan: TrainingPlan | None = None,
     stop: threading.Event | None = None,
     watch: Watch | None = None,
     weights_of: Callable[[str], Weights] | None = None,
