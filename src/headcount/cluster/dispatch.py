@@ -158,10 +158,20 @@ class RayExecutor(Executor):
             run.waiting.popleft()
 
     def _reference(self, task: AbstractTask) -> Any:
-        """A reference to a task that workers can read, put into the cluster once."""
-        if id(task) not in self._sent:
-            self._sent[id(task)] = task, _put(task)  # the task too: while it is there, no other has its id
-        return self._sent[id(task)][1]
+        """A reference to a task that workers can read, with the user's code it is made of; put there once."""
+        if id(task) in self._sent:
+            return self._sent[id(task)][1]
+        try:
+            with sent_by_value(cloudpickle):
+                reference = ray.put(task)
+        except (TypeError, AttributeError, pickle.PicklingError) as error:
+            raise InputError(
+                f"the task {task.name} cannot be sent to workers ({_last_line(error)}): its functions may use no open "
+                "files, locks or other things of this process. Train it without a cluster, or load such things inside.",
+                what="on",
+            ) from error
+        self._sent[id(task)] = task, reference  # the task too: while it is there, no other has its id
+        return reference
 
     def _collect(self, run: "ClusterRun", seconds: float) -> None:
         """Wait for results for some time, and take them in with the news of workers."""
@@ -258,19 +268,6 @@ def worker_failed(error: RayError) -> HeadcountError:
     return HeadcountError(
         f"a worker failed: {_last_line(error)}. What is stored is as it was; the same command continues."
     )
-
-
-def _put(task: AbstractTask) -> Any:
-    """A reference to a task that workers can read, with the user's code it is made of."""
-    try:
-        with sent_by_value(cloudpickle):
-            return ray.put(task)
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
-        raise InputError(
-            f"the task {task.name} cannot be sent to workers ({_last_line(error)}): its functions may use no open "
-            "files, locks or other things of this process. Train it without a cluster, or load such things inside.",
-            what="on",
-        ) from error
 
 
 def _last_line(error: BaseException) -> str:
