@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount.backends.advance import Aside, Moving, Step
+from headcount.backends.advance import Aside, Moving
 from headcount.engine import together
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import PreparedExamples, StoredTokens
@@ -21,6 +21,7 @@ from headcount.engine.steps import Member, TrainState
 from headcount.engine.together import StepsRequest, Together
 from headcount.engine.train import program
 from headcount.engine.whole_steps import WholeSteps
+from headcount.store import TrainSpec
 
 from ..helpers.sweeps import TASK, class_token, swept
 
@@ -41,8 +42,7 @@ class Kernel(WholeSteps):
 def kernel_of(name: str, kind: type[Kernel] = Kernel) -> Kernel:
     sizes = class_token().step_sizes(length=3, dim=1, outputs=1)
     assert sizes is not None
-    step = Step(labels=False, clip=1.0, second_moment_decay=0.999, weight_decay=0.0)
-    return kind(sizes, step, batch=2, warmup=1, name=name)
+    return kind(sizes, TrainSpec(batch=2, warmup=1), labels=False, name=name)
 
 
 def request(name: str, members: int = 1, steps: int = 1) -> StepsRequest:

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, fields, replace
@@ -150,7 +149,7 @@ def sweep(
         task=task.name,
         axes=(*model_axes, *shared, "length", *train_axes, "seed"),
         places=places,
-        settings=json.loads(json.dumps(settings)),
+        settings=settings,
         study=study,
         scale=scale,
     )

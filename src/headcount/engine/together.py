@@ -44,7 +44,7 @@ class StepsRequest:
     @property
     def size(self) -> tuple[int, int, int]:
         """Members, batch and length."""
-        return len(self.states.step), self.kernel.batch, self.kernel.sizes.length
+        return len(self.states.step), self.kernel.train.batch, self.kernel.sizes.length
 
     @property
     def model_steps(self) -> int:

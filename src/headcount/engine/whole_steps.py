@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from .._choices import Backend
 from .._compile import compile_ahead, deterministic_jit
 from ..backends.advance import Aside, ModelSizes, Moving, Step, advance, advance_aside
-from ..store.cell import MAX_WARMUP
+from ..store import TrainSpec
 from ..tasks import Classification
 from .buckets import ProgramShape
 from .data import StoredTokens, chosen_examples
@@ -33,28 +33,28 @@ _compiling = threading.Lock()
 
 @dataclass(frozen=True)
 class WholeSteps:
-    """The kernel's settings for one program."""
+    """The kernel for one program; `labels` says whether targets are labels."""
 
     sizes: ModelSizes
-    step: Step
-    batch: int
-    warmup: int
-    max_warmup: float = MAX_WARMUP
+    train: TrainSpec
+    labels: bool
 
     @classmethod
     def for_program(cls, shape: ProgramShape, task: TaskShape, backend: Backend) -> "WholeSteps | None":
-        """Return the settings of a program; None where the kernel cannot take its steps."""
-        model = kernel_sizes(shape, task, backend)
-        if model is None:
-            return None
-        train = shape.train
-        step = Step(
-            labels=isinstance(task.objective, Classification),
+        """Return the kernel of a program; None where it has none."""
+        sizes = kernel_sizes(shape, task, backend)
+        return None if sizes is None else cls(sizes, shape.train, isinstance(task.objective, Classification))
+
+    @property
+    def step(self) -> Step:
+        """The settings of a step."""
+        train = self.train
+        return Step(
+            labels=self.labels,
             clip=train.clip,
             second_moment_decay=train.second_moment_decay,
             weight_decay=train.weight_decay,
         )
-        return cls(model, step, train.batch, train.warmup, train.max_warmup)
 
     def advance(self, states: TrainState, members: Member, stored: StoredTokens, steps: int) -> tuple[Moving, Totals]:
         """The members' weights and moments after some steps, and the sum of the errors of each one's batches."""
@@ -66,13 +66,13 @@ class WholeSteps:
         return moving, totals
 
     def draw_steps(self, states: TrainState, members: Member, stored: StoredTokens, done: int) -> Draws:
-        drawing = _drawing(self.batch, self.max_warmup)
-        return drawing(members, states.step, done, len(stored.tokens), self.warmup)
+        drawing = _drawing(self.train.batch, self.train.max_warmup)
+        return drawing(members, states.step, done, len(stored.tokens), self.train.warmup)
 
     def compile(self, states: TrainState, members: Member, stored: StoredTokens) -> tuple[Any, Any]:
         """Compile what `advance` and `advance_together` run, and give the shapes of its results."""
-        drawing = _drawing(self.batch, self.max_warmup)
-        draws = (members, states.step, 0, len(stored.tokens), self.warmup)
+        drawing = _drawing(self.train.batch, self.train.max_warmup)
+        draws = (members, states.step, 0, len(stored.tokens), self.train.warmup)
         moving, totals, heads, targets = jax.eval_shape(begin, states, members, stored)
         now, rates, chosen = jax.eval_shape(drawing, *draws)
         compile_ahead(begin, states, members, stored)

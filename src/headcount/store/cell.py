@@ -98,18 +98,15 @@ class TrainSpec:
     max_warmup: float = MAX_WARMUP
 
     def __post_init__(self):
-        require_count("data_seed", self.data_seed, least=0)
-        for name in ("steps", "batch"):
-            require_count(name, getattr(self, name))
-        for name in ("warmup", "train_examples"):
-            require_count(name, getattr(self, name), least=0)
+        least = {"steps": 1, "batch": 1, "validation_examples": MIN_VALIDATION_EXAMPLES}
+        for name in (*least, "warmup", "train_examples", "data_seed"):
+            require_count(name, getattr(self, name), least=least.get(name, 0))
         for name in ("learning_rate", "clip"):
             value = getattr(self, name)
             require(0 < value < float("inf"), what=name, given=value, needed="positive and finite")
             object.__setattr__(self, name, float(value))  # 1 and 1.0 are one content, and JSON would tell them apart
         decay = self.second_moment_decay
         require(0 < decay < 1, what="second_moment_decay", given=decay, needed="between 0 and 1")
-        require_count("validation_examples", self.validation_examples, least=MIN_VALIDATION_EXAMPLES)
         decay = self.weight_decay
         require(0 <= decay < float("inf"), what="weight_decay", given=decay, needed="finite and not negative")
         object.__setattr__(self, "weight_decay", float(self.weight_decay))
