@@ -25,7 +25,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from headcount.pretrained.extra import need
+from headcount.pretrained.plugin import need
 from headcount.report.chart import COLOURS
 from headcount.report.render.figure import save_figure
 from headcount.report.render.ink import INK

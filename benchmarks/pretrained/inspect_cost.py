@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from headcount.pretrained.inspection.stored import SPENT
+from headcount.pretrained.inspection.facts import SPENT
 from headcount.store import Store
 
 WEIGHTS = Path("results/pretrained")

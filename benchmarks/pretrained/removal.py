@@ -90,7 +90,7 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
     loaded = load_model(model, device=arguments.device)
     examples = read_examples(loaded, data, limit=arguments.limit, length=arguments.length)
     examples = replace(examples, scored=len(examples.calibration) // 2)
-    evaluation = Evaluation(loaded, attention_layers(loaded.model), examples)
+    evaluation = Evaluation(loaded, attention_layers(loaded.model), examples, tick=_tell)
     name = Path(model).name
     heads = [weights.heads for weights in evaluation.original]
     counts = tuple(round(share * sum(heads)) for share in SHARES)
@@ -103,7 +103,7 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
     else:
         talk.print("Torch-Pruning is not installed, its row is left out: pip install torch-pruning")
     descent_start, before = time.perf_counter(), evaluation.forward_tokens
-    descent = descend(evaluation, counts[-1], statistics=statistics, points=counts, least=0, tick=_tell)
+    descent = descend(evaluation, counts[-1], statistics=statistics, points=counts, least=0)
     tokens = evaluation.forward_tokens - before
     talk.print(f"descent: {time.perf_counter() - descent_start:.0f} s, {tokens:,.0f} tokens, {descent.removed}")
     orders = {OURS: descent.removed, **orders}

@@ -116,5 +116,5 @@ def test_the_cache(tmp_path):
     prune(tmp_path, 10**9)
     assert not (tmp_path / "program-cache").exists()
     os.mkfifo(tmp_path / "negatives.npy")
-    script = "import sys; from pathlib import Path; from headcount.papers.data.mining import _load; "
-    assert ended(script + "assert _load(Path(sys.argv[1]), (1, 1)) is None", tmp_path / "negatives.npy") == []
+    script = "import sys; from pathlib import Path; from headcount.papers.data.mining import _load_lists; "
+    assert ended(script + "assert _load_lists(Path(sys.argv[1]), (1, 1)) is None", tmp_path / "negatives.npy") == []

@@ -96,7 +96,6 @@ def facts(
         made[f"redundancy/{layer}"] = {
             "reading": alike.tolist(),
             "keys": (0.7 * apart).tolist(),
-            "values": (0.9 * apart).tolist(),
         }
     order = sorted(
         ((float(value), layer, head) for layer, row in enumerate(importances) for head, value in enumerate(row))

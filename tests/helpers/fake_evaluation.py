@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from headcount.keys import named_generator
-from headcount.pretrained.evaluation.layer_statistics import LayerStatistics
-from headcount.pretrained.layers.weights import HeadWeights
+from headcount.pretrained.layers.weights import HeadWeights, LayerStatistics
 
 PARTS = ("calibration", "held_out")
 
@@ -121,7 +120,6 @@ class FakeEvaluation:
         return LayerStatistics(
             moments=z1.T @ z1 / tokens,
             cross=target.reshape(tokens, -1).T @ z1 / tokens,
-            target_square=float(np.sum(target**2) / tokens),
             inputs=x1.T @ x1 / tokens,
             tokens=tokens,
             gradients=np.einsum("eto,etho->eh", slope, per_head) / self.length + np.zeros((examples, 1)),
@@ -131,6 +129,9 @@ class FakeEvaluation:
     def statistics(self) -> tuple[LayerStatistics, ...]:
         self.calls.append(("statistics", ()))
         return tuple(self.layer_statistics(index) for index in range(len(self.layers)))
+
+    def tick(self, done: int, total: int, words: str) -> None:
+        pass
 
     def unscored(self) -> None:
         return None

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from headcount.pretrained.evaluation.layer_statistics import LayerStatistics
-from headcount.pretrained.layers.weights import HeadWeights
+from headcount.pretrained.layers.weights import HeadWeights, LayerStatistics
 
 
 def random_weights(
@@ -34,7 +33,6 @@ def statistics_of(outputs: np.ndarray, targets: np.ndarray, *, fisher: np.ndarra
     return LayerStatistics(
         moments=extended.T @ extended / tokens,
         cross=targets.T @ extended / tokens,
-        target_square=float(np.mean(np.sum(targets**2, axis=1))),
         inputs=np.eye(1),
         tokens=tokens,
         fisher=fisher,
@@ -79,6 +77,9 @@ class LayeredEvaluation:
     def layer_statistics(self, index: int) -> LayerStatistics:
         outputs, weights = self.outputs["calibration"][index], self.original[index]
         return statistics_of(outputs, outputs @ weights.output.reshape(len(weights.output), -1).T)
+
+    def tick(self, done: int, total: int, words: str) -> None:
+        pass
 
     def unscored(self) -> None:
         return None

@@ -44,7 +44,7 @@ def test_what_is_expected_is_found():
     section = section_of(expected)
     assert {claim.verdict for claim in section.claims} == {Verdict.HOLDS}
     (chart,), (grid,) = section.charts, section.grids
-    assert chart.columns == TASKS
+    assert chart.columns == tuple(TASKS)
     assert chart.rows == tuple(reversed(("1 head", "2 heads", "4 heads", "8 heads", *CONTROLS)))
     assert np.isnan(chart.values).sum() == len(TASKS) - 1, "it has one task"
     assert grid.columns == ("", *TASKS)

@@ -8,7 +8,7 @@ import pytest
 from headcount.answer import ErrorTable
 from headcount.answer.bootstrap import RESAMPLES, bootstrap
 from headcount.answer.claim import Verdict
-from headcount.papers.beyond.depth import TOTAL_DIM, headline, largest_chart, near_laws
+from headcount.papers.beyond.depth import TOTAL_DIM, depth_headline, largest_chart, near_laws
 from headcount.papers.claims.depth import (
     ATTENTION_ONLY,
     FITS,
@@ -130,7 +130,7 @@ def test_the_chart_counts_maxima_per_head_beside_the_laws():
     measured = [series for series in chart.series if not series.thin]
     assert [series.y for series in measured] == [(1.0, 3.0, 5.0)] * len(HEADS)
     assert {series.name for series in chart.series if series.thin} == {f"D = {law.name}" for law in LAWS[:4]}
-    assert ROLES.name in headline(limited)
+    assert ROLES.name in depth_headline(limited)
 
 
 def test_resampled_places_do_not_depend_on_resampled_seeds():

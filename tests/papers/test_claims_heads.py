@@ -136,7 +136,6 @@ def test_heads_and_lengths_without_a_published_number_are_not_compared():
     theirs = published(sharp(4)[:3])
     assert "3 of 3 cells" in magnitude_claim(table(sharp(4), lengths=(8, 999)), theirs).evidence
     assert magnitude_claim(table(sharp(4), lengths=(7, 9)), theirs).verdict is UNDECIDED
-    assert magnitude_claim(table(sharp(4)), None).verdict is UNDECIDED
     nothing = replace(theirs, errors=np.zeros_like(theirs.errors))
     assert magnitude_claim(table(sharp(4)), nothing).verdict is UNDECIDED, "zero has no magnitude"
 

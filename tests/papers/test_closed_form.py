@@ -49,23 +49,23 @@ class Squares(ClosedFormStudy):
 
 def test_pieces_are_computed_once_and_kept(tmp_path):
     study, done, root = Squares(), [], tmp_path / "new" / "folder"
-    found = study.run(root, Scale.SMOKE, done.append)
+    found = study.compute_missing(root, Scale.SMOKE, done.append)
     assert found == {"piece 1": [0.1, 1], "piece 2": [0.2, 4], "piece 3": [0.1 * 3, 9]}
     assert (study.calls, done) == ([1, 2, 3], [1, 1, 1])
-    assert study.run(root, Scale.SMOKE, done.append) == found
-    assert study.read(root, Scale.SMOKE) == found
+    assert study.compute_missing(root, Scale.SMOKE, done.append) == found
+    assert study.stored_pieces(root, Scale.SMOKE) == found
     assert (study.calls, done) == ([1, 2, 3], [1, 1, 1])
 
 
 def test_an_interrupted_run_keeps_its_pieces_and_the_next_computes_the_others(tmp_path):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    Squares().run(whole, Scale.SMOKE)
+    Squares().compute_missing(whole, Scale.SMOKE)
     with pytest.raises(KeyboardInterrupt):
-        Squares(stops_at=2).run(stopped, Scale.SMOKE)
+        Squares(stops_at=2).compute_missing(stopped, Scale.SMOKE)
     again = Squares()
-    assert again.read(stopped, Scale.SMOKE) == {"piece 1": [0.1, 1]}
+    assert again.stored_pieces(stopped, Scale.SMOKE) == {"piece 1": [0.1, 1]}
     assert COMPLETE not in facts_of(stopped)
-    again.run(stopped, Scale.SMOKE)
+    again.compute_missing(stopped, Scale.SMOKE)
     assert again.calls == [2, 3]
     assert facts_of(stopped) == facts_of(whole)
 
@@ -77,17 +77,17 @@ def facts_of(root):
 
 def test_every_scale_is_an_experiment_of_its_own(tmp_path):
     study = Squares()
-    study.run(tmp_path, Scale.SMOKE)
-    assert study.read(tmp_path, Scale.LAPTOP) == {}
+    study.compute_missing(tmp_path, Scale.SMOKE)
+    assert study.stored_pieces(tmp_path, Scale.LAPTOP) == {}
 
 
 def test_a_piece_that_is_no_longer_asked_for_is_left_out(tmp_path):
     study = Squares()
     written(tmp_path, {"piece 2": [0.2, 4], "piece 9": []}, study=study)
-    assert study.read(tmp_path, Scale.SMOKE) == {"piece 2": [0.2, 4]}
+    assert study.stored_pieces(tmp_path, Scale.SMOKE) == {"piece 2": [0.2, 4]}
 
 
-@pytest.mark.parametrize("ask", ["read", "run"])
+@pytest.mark.parametrize("ask", ["stored_pieces", "compute_missing"])
 def test_damaged_results_are_refused_and_left_as_they_are(tmp_path, ask):
     study, file = Squares(), tmp_path / FILE_NAME
     file.write_bytes(b"words" * 1000)
@@ -101,7 +101,7 @@ def test_damaged_results_are_refused_and_left_as_they_are(tmp_path, ask):
 def test_a_place_that_cannot_be_written_is_told_in_words(tmp_path, below):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(HeadcountError, match="file"):
-        Squares().run(tmp_path / "file" / "below" if below else tmp_path / "file", Scale.SMOKE)
+        Squares().compute_missing(tmp_path / "file" / "below" if below else tmp_path / "file", Scale.SMOKE)
     assert (tmp_path / "file").read_text() == "mine"
 
 

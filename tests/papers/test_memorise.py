@@ -10,7 +10,7 @@ from headcount.answer.metric import FITTED_ERROR
 from headcount.engine import run_sweep
 from headcount.models import spec_from_dict
 from headcount.papers.base import Scale
-from headcount.papers.claims.memorise import WRONG, capacities, capacity_lines, memorised_count, proved_count
+from headcount.papers.claims.memorise import WRONG, Capacity, capacities, capacity_lines, memorised_count
 from headcount.papers.others.memorise import CLASSES, STUDY
 from headcount.report.chart import Chart
 from headcount.store import Store, json_text
@@ -108,7 +108,7 @@ def test_a_chart_has_what_is_proved_beside_what_was_memorised():
 
 @pytest.mark.parametrize(("sizes", "examples"), [((1, 8, 9), 8), ((4, 16, 9), 29), ((4, 2, 9), 5), ((20, 64, 33), 621)])
 def test_the_number_that_is_proved(sizes, examples):
-    assert proved_count(*sizes) == examples
+    assert Capacity("shared", *sizes, 0.0, np.zeros(1), "", 0, 0).proved == examples
 
 
 errors_by_count = st.lists(st.floats(0, 1), min_size=2, max_size=6)

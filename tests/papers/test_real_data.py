@@ -283,15 +283,15 @@ def test_models_of_images_are_known_by_the_content_of_the_data(tmp_path):
             write_cifar_archive(folder, batch_bytes(*same))
         else:
             write_cifar_folder(folder, *(same if name == "batches" else other))
-        bound = study.bound(folder)
+        bound = study.with_data(folder)
         keys[name] = places(bound.sweep(Scale.SMOKE))
         assert study.tasks == (), "what is bound is another"
     assert keys["batches"] == keys["archive"]
     assert not keys["batches"] & keys["other"]
     assert not keys["batches"] & places(study.sweep(Scale.SMOKE)), "a stand-in is no data"
-    drawn, fixed = cifar_places.STUDY.bound(tmp_path / "batches").tasks
+    drawn, fixed = cifar_places.STUDY.with_data(tmp_path / "batches").tasks
     assert (drawn.fixed_places, fixed.fixed_places) == (False, True)
-    both = cifar_places.STUDY.bound(tmp_path / "batches").sweep(Scale.SMOKE)
+    both = cifar_places.STUDY.with_data(tmp_path / "batches").sweep(Scale.SMOKE)
     assert places(both) > keys["batches"], "the models of the tables are shared"
     once = [both.experiment.coordinates(cell.key) for cell in both.cells if cell.key not in keys["batches"]]
     assert {(at["places"], at["length"]) for at in once} == {("once", 144)}, "there is one place in the smallest frame"
@@ -309,7 +309,7 @@ def test_models_of_passages_are_known_by_corpus_and_embeddings(tmp_path):
             for query, good, bad in zip(corpus.queries, corpus.positives, corpus.negatives, strict=True)
         )
         files.append(write_records(tmp_path / f"texts{seed}.jsonl", rows))
-    bound = [marco.STUDY.bound(file, embeddings=words) for file in files for words in bert]
+    bound = [marco.STUDY.with_data(file, embeddings=words) for file in files for words in bert]
     for each in bound:
         candidates, pairs = each.tasks
         assert (candidates.layout, pairs.layout) == passages.LAYOUTS

@@ -175,8 +175,7 @@ def test_a_closed_form_study_is_computed_and_told(features):
 
 def test_a_closed_form_study_is_told_again_without_computing(features, monkeypatch):
     folder, _ = features
-    for compute in ("_compute", "_compute_as_script"):
-        monkeypatch.setattr(random_features, compute, lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr(random_features, "_compute", lambda *_: pytest.fail("computed"))
     (answer,) = strict_json(headcount(*FEATURES, "--out", folder, "--json").out)
     assert (answer["name"], answer["scale"], len(answer["claims"])) == ("rank-random-features", "smoke", 4)
     plan = strict_json(headcount(*FEATURES, "--out", folder, "--dry-run", "--json").out)
@@ -201,8 +200,7 @@ def test_a_closed_form_study_is_reported_from_its_folder(features, tmp_path):
 
 
 def test_a_dry_run_of_a_closed_form_study_computes_and_writes_nothing(tmp_path, monkeypatch):
-    for compute in ("_compute", "_compute_as_script"):
-        monkeypatch.setattr(random_features, compute, lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr(random_features, "_compute", lambda *_: pytest.fail("computed"))
     result = headcount(*FEATURES, "--out", tmp_path / "results", "--dry-run")
     assert result.code == 0
     assert "12 pieces, 0 of them done" in result.out

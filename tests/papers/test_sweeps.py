@@ -234,9 +234,9 @@ def test_epochs_become_steps_by_the_number_of_queries():
     effort = LabelledEffort(
         lengths=(8,), heads=(1,), seeds=1, steps=7, batch=10, train_examples=500, validation_examples=20
     )
-    assert effort.of(100) is effort
+    assert effort.for_examples(100) is effort
     counted = replace(effort, epochs=3)
-    assert [counted.of(count).steps for count in (100, 205, 500, 9999)] == [30, 61, 150, 150]
+    assert [counted.for_examples(count).steps for count in (100, 205, 500, 9999)] == [30, 61, 150, 150]
     study = marco.STUDY
     for task, written in zip(
         study.stand_ins(), (study.efforts[Scale.PAPER], study.efforts[Scale.PAPER].pairs), strict=True

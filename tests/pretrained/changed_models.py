@@ -12,7 +12,7 @@ from headcount.pretrained.storing.plan import Plan, pruned_plan
 
 
 def weights_of(model: Any) -> list[HeadWeights]:
-    return [layer.read(model) for layer in attention_layers(model)]
+    return [layer.read_weights(model) for layer in attention_layers(model)]
 
 
 def pruned(model: Any, fingerprint: str = "") -> Plan:

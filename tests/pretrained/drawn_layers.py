@@ -3,8 +3,7 @@
 import numpy as np
 
 from headcount.keys import named_generator
-from headcount.pretrained.evaluation.layer_statistics import LayerStatistics
-from headcount.pretrained.layers.weights import HeadWeights
+from headcount.pretrained.layers.weights import HeadWeights, LayerStatistics
 
 
 def random_weights(heads=4, key_heads=2, head_dim=4, width=10, biased=False, seed=0):
@@ -53,7 +52,6 @@ def statistics_of(weights, x, outputs):
     return LayerStatistics(
         moments=z.T @ z / len(x),
         cross=target.T @ z / len(x),
-        target_square=float(np.mean(np.sum(target**2, axis=1))),
         inputs=x1.T @ x1 / len(x),
         tokens=len(x),
     )

@@ -140,7 +140,7 @@ def test_what_is_written_says_what_it_cost(folders, tmp_path, arguments):
     for words in (f"{loss['after']:.4f}", f"headcount {verb}", "text.txt", f"{facts['parameters']['stored']:,}"):
         assert words in card
     assert json.loads((out / "config.json").read_text())["architectures"] == [facts["architecture"]]
-    assert check_folder(out).agrees
+    assert check_folder(out)["agrees"]
     assert headcount("verify", out).code == 0
     assert contents(folders) == before
 

@@ -17,7 +17,7 @@ from headcount.pretrained.examples.read import Reader, read_examples
 from headcount.pretrained.examples.sizes import MOST_TOKENS, held_out_tokens
 from headcount.pretrained.examples.texts import grouped_by_size
 from headcount.pretrained.layers.find import attention_layers
-from headcount.pretrained.loading.digests import digest_of
+from headcount.pretrained.loading.describing import digest_of
 from headcount.pretrained.loading.load import load_model, of_module
 from tests.helpers.refusals import refused
 from tests.helpers.tiny_models import LENGTH, WORDS, tiny_config, tiny_folder, tiny_model, tiny_tokenizer

@@ -5,7 +5,7 @@ import importlib.util
 
 import pytest
 
-from headcount.pretrained.extra import need
+from headcount.pretrained.plugin import need
 from tests.helpers.refusals import refused
 
 

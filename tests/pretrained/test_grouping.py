@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from headcount.errors import InputError
 from headcount.keys import named_generator
 from headcount.pretrained.layers.weights import Rotary
 from headcount.pretrained.sharing import grouping
@@ -141,10 +140,3 @@ def test_every_layer_is_fitted_on_top_of_those_before_it():
     layers = group_model(evaluation, 2)
     assert [(layer.small.key_heads, layer.masked.key_heads) for layer in layers] == [(2, 4), (2, 4)]
     assert settled == [set(), {0}, {0}, {0, 1}, set()]
-
-
-@pytest.mark.parametrize("key_heads", [0, 4, 12])
-def test_unequal_groups_are_refused(key_heads):
-    weights, _, _, statistics = drawn(heads=6, key_heads=6)
-    with pytest.raises(InputError, match=str(key_heads)):
-        choose_groups(LayerMoments(weights, statistics), key_heads)

@@ -17,7 +17,7 @@ from headcount.pretrained.loading.load import fingerprint_of
 from headcount.pretrained.storing.checking import first_output
 from headcount.pretrained.storing.hosts import host_class, host_config
 from headcount.pretrained.storing.plan import compact
-from headcount.pretrained.storing.preflight import CHECKED_FACTORS, LayerShape, original_shape, preflight
+from headcount.pretrained.storing.preflight import CHECKED_FACTORS, AttentionShape, original_shape, preflight
 from tests.helpers.refusals import refused
 from tests.helpers.tiny_models import FAMILIES, tiny_config, tiny_input, tiny_model
 
@@ -102,7 +102,13 @@ def test_a_plan_for_another_model_is_refused():
         pruned(tiny_model("bert")).apply(tiny_model("bert"))
 
 
-SHAPES = [LayerShape(4, 2, 8), LayerShape(2, 2, 8), LayerShape(3, 3, 8), LayerShape(4, 1, 8), LayerShape(4, 2, 4)]
+SHAPES = [
+    AttentionShape(4, 2, 8),
+    AttentionShape(2, 2, 8),
+    AttentionShape(3, 3, 8),
+    AttentionShape(4, 1, 8),
+    AttentionShape(4, 2, 4),
+]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.pretrained.inspection.effort import LEVELS, ModelSize, schedule
+from headcount.pretrained.inspection.effort import LEVELS, schedule
+from headcount.pretrained.inspection.facts import LAST_FACT, SPENT
 from headcount.pretrained.inspection.inspecting import facts_of
 from headcount.pretrained.inspection.measuring import Fact, Subject, from_arrays, measure_facts, to_arrays
 from headcount.pretrained.inspection.model import read_trained_model
-from headcount.pretrained.inspection.stored import LAST_FACT, SPENT
-from headcount.pretrained.loading.digests import digest_of
+from headcount.pretrained.loading.describing import digest_of
 from headcount.store import Experiment, Store
 
 from ..helpers.fake_evaluation import FakeEvaluation, FakeLoss
@@ -30,12 +30,12 @@ MODEL = {"name": "fake", "layers": 2, "heads": 4, "key_heads": 4, "head_dim": 2,
 
 def subject(path: Path | None = None, effort: str = "normal") -> Subject:
     evaluation = FakeEvaluation()
-    size = ModelSize(layers=2, heads=8, used_parameters=100)
+    sizes = {"layers": 2, "heads": 8, "used_parameters": 100}
     return Subject(
         evaluation=evaluation,  # pyright: ignore[reportArgumentType]
         experiment=EXPERIMENT,
         file=path,
-        schedule=schedule(effort, size, held_out=35, scored=35, calibration=35),
+        schedule=schedule(effort, **sizes, held_out=35, scored=35, calibration=35),
         model=MODEL,
         data={"kind": "own", "words": "numbers", "cannot": "", "loss": FakeLoss.name},
     )
@@ -139,23 +139,17 @@ def test_statistics_survive_their_file(tmp_path):
 
 
 def test_efforts_grow():
-    size = ModelSize(layers=6, heads=36, used_parameters=15_000_000)
-    work = [schedule(effort, size, held_out=1024, scored=1024, calibration=2048).operations for effort in LEVELS]
+    sizes = {"layers": 6, "heads": 36, "used_parameters": 15_000_000}
+    work = [schedule(effort, **sizes, held_out=1024, scored=1024, calibration=2048).operations for effort in LEVELS]
     assert work == sorted(work)
     assert len(set(work)) == len(work)
     with pytest.raises(InputError, match="hasty"):
-        schedule("hasty", size, held_out=1, scored=1, calibration=1)
+        schedule("hasty", **sizes, held_out=1, scored=1, calibration=1)
 
 
 def test_a_model_that_is_too_large_is_not_left_one_out():
     plans = [
-        schedule(
-            "normal",
-            ModelSize(layers=30, heads=270, used_parameters=used),
-            held_out=1024,
-            scored=1024,
-            calibration=4096,
-        )
+        schedule("normal", layers=30, heads=270, used_parameters=used, held_out=1024, scored=1024, calibration=4096)
         for used in (10**6, 10**10)
     ]
     assert [plan.leave_one_out for plan in plans] == [True, False]
@@ -170,9 +164,9 @@ def test_a_digest_tells_data_apart():
 @pytest.mark.parametrize(("layers", "heads", "parameters"), [(6, 72, 10_600_000), (30, 270, 134_500_000), (1, 1, 10)])
 def test_the_whole_model_is_measured_at_few_removals_first(layers, heads, parameters):
     """How many heads can go is often a small share: 1 and 2 are measured, and no step is much longer than the last."""
-    size = ModelSize(layers=layers, heads=heads, used_parameters=parameters)
+    sizes = {"layers": layers, "heads": heads, "used_parameters": parameters}
     for effort in LEVELS:
-        plan = schedule(effort, size, held_out=394, scored=394, calibration=3456)
+        plan = schedule(effort, **sizes, held_out=394, scored=394, calibration=3456)
         counts = plan.removed_counts
         assert counts == tuple(sorted(set(counts)))
         assert counts[:2] == (1, 2)[: len(counts)]

@@ -46,7 +46,7 @@ def test_the_textbook_layer_computes_what_the_module_does(family, key_heads, ind
     x = seen["x"][0].double().numpy()
     turns = {name: _turn(core, layer, name, seen["named"], family) for name in ("query", "key")}
     y = attend(
-        layer.read(model),
+        layer.read_weights(model),
         x,
         scale=getattr(core, "scaling", None),
         visible=_visible(core, len(x), causal=family in (*DECODERS, *UNLISTED)),
@@ -91,7 +91,7 @@ def test_writing_what_was_read_changes_no_bit(family):
     model = tiny_model(family)
     before = copy.deepcopy(model.state_dict())
     for layer in attention_layers(model):
-        layer.write(model, layer.read(model))
+        layer.write_weights(model, layer.read_weights(model))
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
@@ -99,7 +99,7 @@ def test_half_precision_is_read_exactly():
     model = tiny_model("llama").to(torch.bfloat16)
     before = copy.deepcopy(model.state_dict())
     layer = attention_layers(model)[0]
-    layer.write(model, layer.read(model))
+    layer.write_weights(model, layer.read_weights(model))
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
@@ -117,7 +117,7 @@ def test_removed_heads_are_heads_whose_output_is_zero(family):
     handle = layer.output_module(model).register_forward_pre_hook(mask)
     masked = model(**inputs)[0]
     handle.remove()
-    with rewritten(model, {1: layer.read(model).without([0, 3])}):
+    with rewritten(model, {1: layer.read_weights(model).without([0, 3])}):
         removed = model(**inputs)[0]
     torch.testing.assert_close(removed, masked, atol=1e-6, rtol=1e-6)
     assert (removed - before).abs().max() > 1e-3
@@ -127,9 +127,9 @@ def test_removed_heads_are_heads_whose_output_is_zero(family):
 def test_the_model_is_put_back_after_an_error():
     model = tiny_model("bert")
     before = copy.deepcopy(model.state_dict())
-    weights = [layer.read(model) for layer in attention_layers(model)]
+    weights = [layer.read_weights(model) for layer in attention_layers(model)]
     with pytest.raises(ZeroDivisionError), rewritten(model, {0: weights[1], 1: weights[0].without([1])}):
-        1 / (1 - np.array_equal(attention_layers(model)[0].read(model).query, weights[1].query))
+        1 / (1 - np.array_equal(attention_layers(model)[0].read_weights(model).query, weights[1].query))
     # A change that cannot be written, behind one that can.
     with refused("(24, 32)"), rewritten(model, {0: weights[1], 1: weights[1].kept([0, 1, 2])}):
         pass
@@ -139,26 +139,26 @@ def test_the_model_is_put_back_after_an_error():
 def test_a_bias_needs_a_place():
     model = tiny_model("llama")
     layer = attention_layers(model)[0]
-    weights = layer.read(model)
-    layer.write(model, weights.with_output(weights.output, np.zeros(layer.width)))
+    weights = layer.read_weights(model)
+    layer.write_weights(model, weights.with_output(weights.output, np.zeros(layer.width)))
     with refused(layer.name):
-        layer.write(model, weights.with_output(weights.output, np.ones(layer.width)))
+        layer.write_weights(model, weights.with_output(weights.output, np.ones(layer.width)))
 
 
 def test_a_bias_that_is_none_is_written_as_zero():
     model = tiny_model("gpt2")
     layer = attention_layers(model)[0]
-    weights = layer.read(model)
-    layer.write(model, HeadWeights(weights.query, weights.key, weights.value, weights.output))
+    weights = layer.read_weights(model)
+    layer.write_weights(model, HeadWeights(weights.query, weights.key, weights.value, weights.output))
     assert not model.transformer.h[0].attn.c_attn.bias.any()
-    assert not layer.read(model).output_bias.any()
+    assert not layer.read_weights(model).output_bias.any()
 
 
 def test_a_model_without_weights_has_layers_but_nothing_to_read():
     model = tiny_model("llama").to("meta")
     layer = attention_layers(model)[0]
     with refused("meta"):
-        layer.read(model)
+        layer.read_weights(model)
 
 
 class Plain(torch.nn.Module):
@@ -189,4 +189,6 @@ def test_a_model_inside_a_module_is_read():
     outer = torch.nn.ModuleDict({"encoder": inner, "head": torch.nn.Linear(32, 2)})
     layers = attention_layers(outer)
     assert [layer.block for layer in layers] == ["encoder.encoder.layer.0", "encoder.encoder.layer.1"]
-    np.testing.assert_array_equal(layers[1].read(outer).query, attention_layers(inner)[1].read(inner).query)
+    np.testing.assert_array_equal(
+        layers[1].read_weights(outer).query, attention_layers(inner)[1].read_weights(inner).query
+    )

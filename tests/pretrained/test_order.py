@@ -2,8 +2,9 @@
 
 import pytest
 
+from headcount.pretrained.inspection.facts import LAST_FACT
 from headcount.pretrained.inspection.order import chosen_inspection, inspected_kept, inspections_of
-from headcount.pretrained.inspection.stored import LAST_FACT
+from headcount.pretrained.storing.preflight import AttentionShape
 from headcount.store import Experiment, Store
 from tests.helpers.refusals import refused
 
@@ -36,19 +37,19 @@ def kept(folder, fingerprint, shapes, **wanted):
     ],
 )
 def test_heads_go_in_the_order_found_and_key_heads_keep_as_many(folder, key_heads, remove, expected):
-    assert kept(folder, "abc", [(6, key_heads)] * 2, remove=remove, uniform=True) == expected
+    assert kept(folder, "abc", [AttentionShape(6, key_heads, 2)] * 2, remove=remove, uniform=True) == expected
 
 
 def test_the_whole_models_order_leaves_layers_unequal(folder):
-    found = kept(folder, "abc", [(6, 6)] * 2, remove=2, uniform=False)
+    found = kept(folder, "abc", [AttentionShape(6, 6, 2)] * 2, remove=2, uniform=False)
     assert found == [[0, 1, 3, 4, 5], [0, 1, 2, 3, 5]]
     with refused("3", "5"):
-        kept(folder, "abc", [(6, 6)] * 2, remove=5, uniform=False)
+        kept(folder, "abc", [AttentionShape(6, 6, 2)] * 2, remove=5, uniform=False)
 
 
 def test_an_inspection_of_another_model_is_refused(folder):
     with refused("xyz", str(folder)):
-        kept(folder, "xyz", [(6, 6)] * 2, remove=2, uniform=True)
+        kept(folder, "xyz", [AttentionShape(6, 6, 2)] * 2, remove=2, uniform=True)
 
 
 def test_the_newest_complete_inspection_of_the_model_is_taken(tmp_path):

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from headcount.answer.bootstrap import COVERAGE
 from headcount.errors import InputError
+from headcount.pretrained.inspection.facts import Facts
 from headcount.pretrained.inspection.recommended import read_configurations
-from headcount.pretrained.inspection.stored import Facts
 from headcount.pretrained.layers.architectures import FAMILIES
 from headcount.pretrained.layers.weights import HeadWeights
-from headcount.pretrained.storing.changing import loss_facts
 from headcount.pretrained.storing.cost import BYTES, cache_bytes_per_token, stored_dtype
-from headcount.pretrained.storing.plan import Plan, compact, fitted, pruned_plan
-from headcount.pretrained.storing.preflight import CHECKED_FACTORS, LayerShape, common_shape, preflight, requested
+from headcount.pretrained.storing.plan import Plan, compact, fitted, loss_facts, pruned_plan
+from headcount.pretrained.storing.preflight import CHECKED_FACTORS, AttentionShape, common_shape, preflight, requested
 from headcount.pretrained.storing.request import kept_count
 from tests.helpers.refusals import refused
 
@@ -65,7 +64,7 @@ def test_the_small_and_the_fitted_form_compute_what_the_masked_one_does(key_head
     kept = data.draw(st.sets(st.integers(0, weights.heads - 1)))
     masked = weights.without(set(range(weights.heads)) - kept)
     small = compact(masked, sorted(kept))
-    shape = LayerShape(2 * key_heads * share * 2, 2 * key_heads, small.head_dim)
+    shape = AttentionShape(2 * key_heads * share * 2, 2 * key_heads, small.head_dim)
     for form in (small, fitted(small, shape)):
         np.testing.assert_allclose(attend(form, TOKENS), attend(masked, TOKENS), atol=1e-12)
     assert small.heads <= weights.heads
@@ -105,15 +104,15 @@ def config(family: str, **changed) -> dict:
 def test_the_verdict_on_every_family(family):
     known = FAMILIES[family]
     key_heads = 4 if known.key_heads else 8
-    same = preflight(config(family), [LayerShape(8, key_heads, 8)] * 2)
+    same = preflight(config(family), [AttentionShape(8, key_heads, 8)] * 2)
     assert (same.possible, same.stored, same.host, same.config) == (True, "small", family, {})
-    six = LayerShape(6, 6, 8)  # does not divide the width
+    six = AttentionShape(6, 6, 8)  # does not divide the width
     check = preflight(config(family), [six] * 2)
     assert check.possible == (known.head_dim != "none" and (not known.needs_divisor or known.other_host is not None))
     assert preflight(config(family), [six] * 2, zeroed=True).stored == "zeroed"
-    grouped = preflight(config(family), [LayerShape(8, 2, 8)] * 2)
+    grouped = preflight(config(family), [AttentionShape(8, 2, 8)] * 2)
     assert grouped.possible == known.key_heads
-    narrow = preflight(config(family), [LayerShape(8, key_heads, 6)] * 2)
+    narrow = preflight(config(family), [AttentionShape(8, key_heads, 6)] * 2)
     assert narrow.possible == (known.head_dim != "none" and not known.normed and family not in CHECKED_FACTORS)
     for each in (check, grouped, narrow):
         assert all(sentence.endswith(".") and "\n" not in sentence for sentence in each.sentences)
@@ -121,7 +120,7 @@ def test_the_verdict_on_every_family(family):
 
 
 def test_a_llama_without_biases_goes_to_mistral_and_one_with_does_not():
-    six = [LayerShape(6, 6, 8)] * 2
+    six = [AttentionShape(6, 6, 8)] * 2
     check = preflight(config("llama"), six)
     assert (check.host, check.config["model_type"], check.config["sliding_window"]) == ("mistral", "mistral", None)
     biased = preflight(config("llama", attention_bias=True), six)
@@ -130,18 +129,20 @@ def test_a_llama_without_biases_goes_to_mistral_and_one_with_does_not():
 
 
 def test_unequal_counts_are_padded_and_the_cost_is_said():
-    shapes = [LayerShape(2, 2, 8), LayerShape(6, 3, 8), LayerShape(4, 4, 8)]
-    assert common_shape(shapes) == LayerShape(8, 4, 8)
+    shapes = [AttentionShape(2, 2, 8), AttentionShape(6, 3, 8), AttentionShape(4, 4, 8)]
+    assert common_shape(shapes) == AttentionShape(8, 4, 8)
     check = preflight(config("mistral"), shapes)
-    assert (check.stored, check.shape) == ("padded", LayerShape(8, 4, 8))
+    assert (check.stored, check.shape) == ("padded", AttentionShape(8, 4, 8))
     assert "12 of the 24" in " ".join(check.sentences)
 
 
 def test_warnings_name_the_sizes_that_do_not_fit():
-    warned = " ".join(preflight(config("mistral"), [LayerShape(6, 2, 12)] * 2).sentences)
+    warned = " ".join(preflight(config("mistral"), [AttentionShape(6, 2, 12)] * 2).sentences)
     assert "over 4 devices" in warned
     assert "not 12" in warned
-    odd = preflight(config("mistral", num_attention_heads=7, num_key_value_heads=7, head_dim=9), [LayerShape(5, 5, 9)])
+    odd = preflight(
+        config("mistral", num_attention_heads=7, num_key_value_heads=7, head_dim=9), [AttentionShape(5, 5, 9)]
+    )
     assert len(odd.sentences) == 1  # the original could not be split either, nor run by that kernel
 
 
@@ -157,26 +158,26 @@ def test_warnings_name_the_sizes_that_do_not_fit():
 )
 def test_a_shape_that_cannot_be_asked_for_is_refused_with_those_that_can(wanted, words):
     with refused(*words):
-        requested(LayerShape(8, 4, 8), **wanted)
+        requested(AttentionShape(8, 4, 8), **wanted)
 
 
 @pytest.mark.parametrize(("remove", "kept"), [("20%", 10), ("1%", 12), ("99%", 1), ("12", 10), ("50%", 6)])
 def test_a_share_of_all_heads_is_one_count_per_layer(remove, kept):
-    assert kept_count(LayerShape(12, 12, 32), 6, keep=None, remove=remove) == kept
+    assert kept_count(AttentionShape(12, 12, 32), 6, keep=None, remove=remove) == kept
 
 
 @pytest.mark.parametrize("remove", ["0%", "100%", "72", "many", "-3"])
 def test_a_share_that_is_none_is_refused(remove):
     with refused(remove):
-        kept_count(LayerShape(12, 12, 32), 6, keep=None, remove=remove)
+        kept_count(AttentionShape(12, 12, 32), 6, keep=None, remove=remove)
     with pytest.raises(InputError):
-        kept_count(LayerShape(12, 12, 32), 6, keep=3, remove="20%")
+        kept_count(AttentionShape(12, 12, 32), 6, keep=3, remove="20%")
 
 
 @pytest.mark.parametrize("keep", [0, 12, 99])
 def test_a_count_that_no_layer_can_keep_is_refused(keep):
     with refused("keep", str(keep)):
-        kept_count(LayerShape(12, 12, 32), 6, keep=keep, remove=None)
+        kept_count(AttentionShape(12, 12, 32), 6, keep=keep, remove=None)
 
 
 def test_a_plan_is_shown_in_a_line():
@@ -216,6 +217,6 @@ def test_the_cache_is_two_numbers_per_key_head_dimension(tmp_path):
     for stored, size in (({"dtype": "bfloat16"}, 2), ({"torch_dtype": "torch.float16"}, 2), ({}, 4)):
         (tmp_path / "config.json").write_text(json.dumps(stored))
         assert BYTES[stored_dtype(tmp_path)] == size
-        layers = [LayerShape(8, 2, 16), LayerShape(8, 4, 16)]
+        layers = [AttentionShape(8, 2, 16), AttentionShape(8, 4, 16)]
         assert cache_bytes_per_token("LlamaForCausalLM", tmp_path, layers) == 2 * (2 + 4) * 16 * size
     assert BYTES[stored_dtype(None)] == 4

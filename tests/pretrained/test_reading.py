@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from headcount.errors import StoreError
 from headcount.pretrained.inspection.correlation import correlation
-from headcount.pretrained.inspection.metrics import missing_facts
-from headcount.pretrained.inspection.model import read_trained_model
-from headcount.pretrained.inspection.page import headline, incomplete, sentences
-from headcount.pretrained.inspection.stored import Facts
+from headcount.pretrained.inspection.facts import Facts
+from headcount.pretrained.inspection.model import missing_facts, read_trained_model
+from headcount.pretrained.inspection.page import incomplete, inspection_headline, sentences
 
 from ..helpers.fabricated_inspection import COMMAND, facts, killed_after
 
@@ -70,7 +69,7 @@ def test_any_facts_are_read(attachments, tolerance, more):
         assert 0 <= removable.low <= removable.at <= removable.high <= strict.whole.total
         assert lax.whole.removable.at >= removable.at
         assert all(removable.at >= layer.heads - layer.needed.at for layer in strict.layers if layer.needed is not None)
-    assert headline(strict)
+    assert inspection_headline(strict)
     assert all(sentence.endswith(".") for sentence in sentences(strict))
 
 
@@ -147,11 +146,11 @@ def test_the_smallest_rank_tried_is_an_upper_bound():
 def test_the_end_of_the_descent_is_a_lower_bound():
     made = facts(layers=1, heads=8)
     made["descent"] = {"removed": [[0, 0], [0, 1]], "kept": [8, 7, 6], "losses": [made["base"]["losses"]] * 3}
-    assert "at least 3 of 8" in headline(read_trained_model(made))  # of the one layer, whose curve goes on
+    assert "at least 3 of 8" in inspection_headline(read_trained_model(made))  # of the one layer, whose curve goes on
     del made["curve/0"]
     model = read_trained_model(made)
     assert (model.whole.removable.at, model.whole.removable.high, model.whole.open_ended) == (2, 2, True)
-    assert "at least 2 of 8" in headline(model)
+    assert "at least 2 of 8" in inspection_headline(model)
 
 
 def test_only_layers_whose_interval_is_their_heads_cannot_lose_one():
@@ -266,7 +265,7 @@ def test_counts_that_were_not_measured_are_named():
         made[f"curve/{layer}"]["losses"][1:] = [[9.0] * 40] * 6
     model = read_trained_model(made)
     assert model.whole.removable.at == 0
-    assert "between 0 and 5 of 12" in headline(model)
+    assert "between 0 and 5 of 12" in inspection_headline(model)
     made = with_descent(made, [12, 10, 6], [0.0, 0.0, 1.0])
     assert "next measured were 6" in " ".join(sentences(read_trained_model(made)))
 

@@ -22,7 +22,7 @@ def changed_pair(family: str):
     """A model and a copy in which head 1 of every layer is zeroed."""
     original, changed = tiny_model(family), tiny_model(family)
     for layer in attention_layers(changed):
-        layer.write(changed, layer.read(changed).without([1]))
+        layer.write_weights(changed, layer.read_weights(changed).without([1]))
     return original, changed
 
 
@@ -39,10 +39,10 @@ def test_comes_nearer_and_keeps_zeroed_heads(family, what):
     assert recovery.chosen > 0
     assert min(recovery.distances) < recovery.distances[0]
     for layer in attention_layers(changed):
-        assert not layer.read(changed).output[:, 1].any()
+        assert not layer.read_weights(changed).output[:, 1].any()
     after = states(changed)
     assert after.keys() == before.keys()
-    projections = {id(tensor) for layer in attention_layers(changed) for tensor in layer.parameters(changed)}
+    projections = {id(tensor) for layer in attention_layers(changed) for tensor in layer.stored_parameters(changed)}
     trainable = {name for name, tensor in changed.named_parameters() if id(tensor) in projections}
     assert all(np.array_equal(after[name], before[name]) for name in after if name not in trainable)
     assert all(np.array_equal(array, untouched[name]) for name, array in states(original).items())

@@ -113,7 +113,7 @@ def test_the_folder_says_what_was_done(llama, tmp_path):
         "Not covered",
     ):
         assert words in card
-    assert check_folder(out).agrees
+    assert check_folder(out)["agrees"]
 
 
 def test_half_precision_stays_and_tied_embeddings_stay_tied(tmp_path):
@@ -124,7 +124,7 @@ def test_half_precision_stays_and_tied_embeddings_stay_tied(tmp_path):
     assert {tensor.dtype for tensor in stored.values()} == {torch.bfloat16}
     assert json.loads((out / "config.json").read_text())["dtype"] == "bfloat16"
     assert "lm_head.weight" not in stored
-    assert check_folder(out).agrees
+    assert check_folder(out)["agrees"]
 
 
 def test_files_beside_the_model_are_copied_and_its_other_weights_are_not(tmp_path):
@@ -153,7 +153,7 @@ def test_a_model_in_memory_is_written_with_its_tokenizer(tmp_path):
     loaded = of_module(tiny_model("mistral"), tiny_tokenizer())
     out = write_folder(pruned(loaded.model), loaded, tmp_path / "out")
     assert (out / "tokenizer.json").is_file()
-    assert check_folder(out).agrees
+    assert check_folder(out)["agrees"]
 
 
 def test_a_place_that_is_taken_or_the_originals_is_refused(llama, tmp_path):
@@ -169,7 +169,7 @@ def test_a_place_that_is_taken_or_the_originals_is_refused(llama, tmp_path):
     assert "/proc" in str(caught.value)
     assert contents(tmp_path) == before
     (tmp_path / "empty").mkdir()
-    assert check_folder(write_folder(pruned(llama.model), llama, tmp_path / "empty")).agrees
+    assert check_folder(write_folder(pruned(llama.model), llama, tmp_path / "empty"))["agrees"]
 
 
 def test_a_full_disk_leaves_nothing(llama, tmp_path):

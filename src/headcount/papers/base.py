@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..engine import Sweep
     from ..models import AbstractSpec
     from ..tasks import AbstractTask
+else:
+    Sweep = AbstractSpec = AbstractTask = Any
 
 Pieces = dict[str, Any]
 """Results of a closed-form study by the name of the piece, as JSON."""
@@ -64,8 +66,8 @@ def effort_over(lengths: tuple[int, ...], seeds: int, steps: int, **axes: tuple[
 class Part:
     """Models swept at once, one per combination of the values along `axes`; `at` are coordinates that they share."""
 
-    task: Callable[[], "AbstractTask"]
-    model: "Callable[..., AbstractSpec]"
+    task: Callable[[], AbstractTask]
+    model: Callable[..., AbstractSpec]
     axes: Mapping[str, Sequence[Any]]
     at: Mapping[str, Any] = field(default_factory=dict)
     train: TrainSpec | None = None
@@ -90,6 +92,15 @@ def parts_along(table: ErrorTable, axis: str) -> dict[Any, ErrorTable]:
     return {value: part for value, part in parts.items() if part.errors.size}
 
 
+OPTION_WORDS: dict[str, tuple[str, str, Callable[[Any, Any], str]]] = {
+    "steps": ("train", "steps", lambda steps, effort: f"{steps:,} steps"),
+    "epochs": ("train", "steps", lambda steps, effort: f"{steps:,} steps of {effort.batch}"),
+    "norm_first": ("model", "norm_first", lambda first, effort: "norms first" if first else "norms after sums"),
+    "precision": ("train", "precision", lambda precision, effort: f"products in {precision}"),
+}
+"""By option: where the settings of an experiment have its value, and the words for a changed one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """A table or figure whose models are trained.
@@ -103,9 +114,8 @@ class Study:
         parts: The models to train, from an effort.
         notes: Our own choices, which the paper does not name.
         published_claims: Its rules applied to the numbers that the paper prints; none where it prints none.
-        changes: Describes the settings of an experiment that options changed from the scale's own.
         reads: The study whose experiment this one reads, where it trains no models of its own.
-        options: Fields of the effort that options of the command line change.
+        options: Fields of the effort that options of the command line change, of `OPTION_WORDS`.
     """
 
     name: str
@@ -116,7 +126,6 @@ class Study:
     parts: Callable[[Any], Iterable[Part]] = lambda effort: ()
     notes: tuple[str, ...] = ()
     published_claims: Callable[[], tuple[ClaimResult, ...]] = tuple
-    changes: Callable[[Experiment, Any], list[str]] = lambda experiment, effort: []
     reads: "Study | None" = None
     options: tuple[str, ...] = ()
 
@@ -129,7 +138,7 @@ class Study:
         """The same study with other fields of its effort at a scale."""
         return replace(self, efforts={**self.efforts, scale: replace(self.efforts[scale], **fields)})
 
-    def sweep(self, scale: Scale) -> "Sweep":
+    def sweep(self, scale: Scale) -> Sweep:
         """The models this study trains, with their experiment."""
         from ..engine import joined, sweep
 
@@ -167,6 +176,15 @@ class Study:
     def choices(self, scale: Scale) -> tuple[str, ...]:
         """Notes: the differences from paper scale, and our own choices."""
         return (*scale_note(self.efforts, scale), *self.notes)
+
+    def changes(self, experiment: Experiment, effort: Any) -> list[str]:
+        """Describe the settings of an experiment that options changed from the scale's own."""
+        changes = []
+        for option in self.options:
+            kind, name, words = OPTION_WORDS[option]
+            value = experiment.settings.get(kind, {}).get(name, getattr(effort, name))
+            changes += [] if value == getattr(effort, name) else [words(value, effort)]
+        return changes
 
     def pictures(self, folder: Path) -> tuple[Picture, ...]:
         """The pictures of its data in a results folder."""
@@ -235,14 +253,14 @@ class ClosedFormStudy(ABC):
         """The pieces among the facts of a folder."""
         return {name: facts[name] for name in self.pieces(scale) if name in facts}
 
-    def read(self, root: Path, scale: Scale) -> Pieces:
+    def stored_pieces(self, root: Path, scale: Scale) -> Pieces:
         """The pieces that a folder holds; none where nothing is stored yet. Raises StoreError for a damaged folder."""
         if not (root / FILE_NAME).exists():
             return {}
         with Store.open_for_reading(root) as store:
             return self.stored(store.facts(self.experiment(scale).name), scale)
 
-    def run(
+    def compute_missing(
         self, root: Path, scale: Scale, on_done: Callable[[int], None] = lambda pieces: None, command: str = ""
     ) -> Pieces:
         """Compute what the folder does not hold yet; every piece is stored as soon as it is there."""

@@ -43,7 +43,6 @@ def chart_along(
 
 
 def line_of(name: str, points: Mapping[Any, float], place: int, kind: Kind = "measured", **fields: Any) -> Series:
-    """Return the line through points given by their place on the axis."""
     return Series(name, tuple(points), tuple(points.values()), place=place, kind=kind, **fields)
 
 

@@ -8,18 +8,61 @@ import numpy as np
 from jaxtyping import Float
 
 from ..answer.bootstrap import COVERAGE
-from ..errors import HeadcountError, require
 
 DELTAS = np.linspace(0.0, 2.0, 41)
 """Where the surface's delta is looked for, before it is refined between the neighbours of the best."""
+SMALLEST_SHARE = 1e-4
+"""Shares nearer to 0 or 1 than this count as this: 0 and 1 have no log-odds."""
+
+
+class Estimate(NamedTuple):
+    """A value and its 90 % interval."""
+
+    low: float
+    value: float
+    high: float
+
+
+class FittedLine(NamedTuple):
+    """A line of least squares. `margin` is Student's t times the scatter of the points around it, 90 % of them within.
+
+    Two points say nothing of their scatter: the margin is then infinite. `middle` and `spread` are the mean of x, and
+    the sum of squares of x around it.
+    """
+
+    slope: float
+    intercept: float
+    margin: float
+    middle: float
+    spread: float
+    points: int
+
+    @property
+    def slopes(self) -> Estimate:
+        margin = float(self.margin / np.sqrt(self.spread))
+        return Estimate(self.slope - margin, self.slope, self.slope + margin)
+
+
+def fitted_line(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> FittedLine:
+    slope, intercept = np.polyfit(x, y, 1)
+    residual = y - intercept - slope * x
+    margin = _within(np.sqrt(residual @ residual / max(1, len(x) - 2)), len(x) - 2)
+    spread = float(np.sum((x - x.mean()) ** 2))
+    return FittedLine(float(slope), float(intercept), margin, float(x.mean()), spread, len(x))
+
+
+def _within(deviation: float, freedom: int) -> float:
+    """Bound 90 % of a normal quantity whose deviation was estimated; infinite where nothing estimates it."""
+    if freedom < 1:
+        return np.inf
+    from scipy.special import stdtrit  # imported where it is used, like scipy.optimize below: they load slowly
+
+    return float(stdtrit(freedom, (1 + COVERAGE) / 2) * deviation)
 
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """y = constant * x**exponent; the exponent lies in [low, high] with 90 % confidence under log-normal scatter.
-
-    With two points the line is exact and says nothing of its own error: the interval is then all numbers.
-    """
+    """y = constant * x**exponent; the exponent lies in [low, high] with 90 % confidence under log-normal scatter."""
 
     constant: float
     exponent: float
@@ -35,81 +78,28 @@ def power_law(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) 
     """Fit least squares on logarithms over the finite and positive points; None with fewer than two."""
     x, y = np.asarray(x, float), np.asarray(y, float)
     kept = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
-    log_x, log_y = np.log(x[kept]), np.log(y[kept])
-    if len(np.unique(log_x)) < 2:
+    if len(np.unique(x[kept])) < 2:
         return None
-    line = _line(log_x, log_y)
-    margin = float(line.margin / np.sqrt(line.spread))
-    return PowerLaw(float(np.exp(line.intercept)), line.slope, line.slope - margin, line.slope + margin, len(log_x))
-
-
-class _FittedLine(NamedTuple):
-    """A line of least squares. `margin` is Student's t times the scatter of the points around it, 90 % of them within;
-    `spread` is the sum of squares of x around its mean."""
-
-    slope: float
-    intercept: float
-    margin: float
-    middle: float
-    spread: float
-
-
-def _line(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> _FittedLine:
-    slope, intercept = np.polyfit(x, y, 1)
-    residual = y - intercept - slope * x
-    margin = _within(np.sqrt(residual @ residual / max(1, len(x) - 2)), len(x) - 2)
-    return _FittedLine(float(slope), float(intercept), margin, float(x.mean()), float(np.sum((x - x.mean()) ** 2)))
-
-
-def _within(deviation: float, freedom: int) -> float:
-    """Bound 90 % of a normal quantity whose deviation was estimated; infinite where nothing estimates it."""
-    if freedom < 1:
-        return np.inf
-    from scipy.special import stdtrit  # imported where it is used, like scipy.optimize below: they load slowly
-
-    return float(stdtrit(freedom, (1 + COVERAGE) / 2) * deviation)
-
-
-SMALLEST_SHARE = 1e-4
-"""Shares nearer to 0 or 1 than this count as this: 0 and 1 have no log-odds."""
-
-
-class Estimate(NamedTuple):
-    """A value and its 90 % interval."""
-
-    low: float
-    value: float
-    high: float
+    line = fitted_line(np.log(x[kept]), np.log(y[kept]))
+    low, exponent, high = line.slopes
+    return PowerLaw(float(np.exp(line.intercept)), exponent, low, high, line.points)
 
 
 @dataclass(frozen=True)
 class LearningCurve:
     """log(share / (1 - share)) of wrong answers as a line in the logarithm of the number of examples.
 
-    `margin` covers the scatter around the line, or that of the mean over seeds where it is larger: nine of ten further
-    points lie within, at `middle`; away from it the line's own error is added, by `spread` and `points`.
+    Its margin covers the scatter around the line, or that of the mean over seeds where it is larger.
     """
 
-    slope: float
-    intercept: float
-    margin: float
-    middle: float
-    spread: float
-    points: int
+    line: FittedLine
 
     def at(self, examples: float) -> Estimate:
         """Return the share with this many examples, and the interval that the mean over seeds would lie in."""
-        x = np.log(examples)
-        margin = self.margin * np.sqrt(1 + 1 / self.points + (x - self.middle) ** 2 / self.spread)
-        middle = self.intercept + self.slope * x
-        low, value, high = (float(0.5 + 0.5 * np.tanh(odds / 2)) for odds in (middle - margin, middle, middle + margin))
-        return Estimate(low, value, high)
-
-    @property
-    def slopes(self) -> Estimate:
-        """The change of the log-odds per natural logarithm of the examples."""
-        margin = float(self.margin / np.sqrt(self.spread))
-        return Estimate(self.slope - margin, self.slope, self.slope + margin)
+        line, x = self.line, np.log(examples)
+        margin = line.margin * np.sqrt(1 + 1 / line.points + (x - line.middle) ** 2 / line.spread)
+        middle = line.intercept + line.slope * x
+        return Estimate(*(float(0.5 + 0.5 * np.tanh(o / 2)) for o in (middle - margin, middle, middle + margin)))
 
 
 def learning_curve(examples: Sequence[int], shares: Float[np.ndarray, "examples seeds"]) -> LearningCurve | None:
@@ -119,13 +109,13 @@ def learning_curve(examples: Sequence[int], shares: Float[np.ndarray, "examples 
     there = [(count, row) for count, row in zip(examples, rows, strict=True) if len(row)]
     if len(there) < 3:
         return None
-    line = _line(np.log([count for count, _ in there]), np.array([row.mean() for _, row in there]))
+    line = fitted_line(np.log([count for count, _ in there]), np.array([row.mean() for _, row in there]))
     seeds = [len(row) for _, row in there]
     freedom = sum(seeds) - len(there)
     squares = sum(float(np.sum((row - row.mean()) ** 2)) for _, row in there)
     # The deviation of a mean over as many seeds as a row has on average.
     noise = _within(np.sqrt(squares / max(1, freedom) / np.mean(seeds)), freedom) if freedom else 0.0
-    return LearningCurve(line.slope, line.intercept, max(line.margin, noise), line.middle, line.spread, len(there))
+    return LearningCurve(line._replace(margin=max(line.margin, noise)))
 
 
 @dataclass(frozen=True)
@@ -146,59 +136,45 @@ class Surface:
 
 def surface_fit(
     heads: tuple[int, ...], lengths: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"]
-) -> Surface:
+) -> Surface | None:
     """Fit the surface of least mean absolute error in log scale, delta from 0 to 2, over the cells that are there.
 
     For a given delta the logarithm is linear in (log c, b, a), and its least absolute error a linear program with an
-    exact answer; only delta is searched for. Source: Yu et al. (arXiv 2510.06662), Figure 2b.
+    exact answer; only delta is searched for. None with fewer than five cells, two head counts or two lengths. Source:
+    Yu et al. (arXiv 2510.06662), Figure 2b.
     """
     from scipy.optimize import minimize_scalar
 
     grid_heads, grid_lengths = np.meshgrid(np.asarray(heads, float), np.asarray(lengths, float), indexing="ij")
-    require(
-        errors.shape == grid_heads.shape,
-        f"{len(heads)} heads x {len(lengths)} lengths need as many errors, got shape {errors.shape}.",
-    )
     kept = np.isfinite(errors) & (errors > 0)
     h, t, log_error = grid_heads[kept], grid_lengths[kept], np.log(errors[kept])
-    require(
-        len(h) >= 5 and len(np.unique(h)) >= 2 and len(np.unique(t)) >= 2,
-        "a surface of four numbers needs at least five cells over two head counts and two lengths; "
-        f"{len(h)} cells over {len(np.unique(h))} head counts and {len(np.unique(t))} lengths are there.",
-    )
+    if len(h) < 5 or len(np.unique(h)) < 2 or len(np.unique(t)) < 2:
+        return None
 
-    def loss(delta: float) -> float:
-        return _least_absolute(_terms(h, t, delta), log_error)[1]
+    def fit(delta: float) -> tuple[np.ndarray, float]:
+        return _least_absolute(np.stack([np.ones_like(t), np.log(t), h / t**delta], axis=1), log_error)
 
-    losses = [loss(delta) for delta in DELTAS]
+    losses = [fit(delta)[1] for delta in DELTAS]
     best = int(np.argmin(losses))
     bounds = (DELTAS[max(0, best - 1)], DELTAS[min(len(DELTAS) - 1, best + 1)])
-    refined = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-5})
+    refined = minimize_scalar(lambda delta: fit(delta)[1], bounds=bounds, method="bounded", options={"xatol": 1e-5})
     delta = float(refined.x) if refined.fun < losses[best] else float(DELTAS[best])
-    (log_c, b, a), least = _least_absolute(_terms(h, t, delta), log_error)
-    return Surface(a=a, b=b, c=float(np.exp(log_c)), delta=delta, log_error=least, cells=len(h))
+    (log_c, b, a), least = fit(delta)
+    return Surface(a=float(a), b=float(b), c=float(np.exp(log_c)), delta=delta, log_error=least, cells=len(h))
 
 
-def _terms(h: np.ndarray, t: np.ndarray, delta: float) -> np.ndarray:
-    return np.stack([np.ones_like(t), np.log(t), h / t**delta], axis=1)
-
-
-def _least_absolute(terms: np.ndarray, values: np.ndarray) -> tuple[tuple[float, float, float], float]:
+def _least_absolute(terms: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, float]:
     """Find x of least mean |terms x - values|: the least sum of slacks s with -s <= terms x - values <= s."""
     from scipy.optimize import linprog
 
     count, width = terms.shape
-    cost = np.concatenate([np.zeros(width), np.ones(count)])
     slack = np.eye(count)
-    above, below = np.hstack([terms, -slack]), np.hstack([-terms, -slack])
     program = linprog(
-        cost,
-        A_ub=np.vstack([above, below]),
+        np.concatenate([np.zeros(width), np.ones(count)]),
+        A_ub=np.block([[terms, -slack], [-terms, -slack]]),
         b_ub=np.concatenate([values, -values]),
         bounds=[(None, None)] * width + [(0, None)] * count,
         method="highs",
     )
-    if not program.success:
-        raise HeadcountError(f"the surface could not be fitted: {program.message}")
     x = program.x[:width]
-    return (float(x[0]), float(x[1]), float(x[2])), float(np.mean(np.abs(terms @ x - values)))
+    return x, float(np.mean(np.abs(terms @ x - values)))

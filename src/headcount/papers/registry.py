@@ -23,7 +23,6 @@ ALIASES = {"figure1a": "table2", "variants": "converged"}
 
 
 def _studies() -> dict[str, Study | ClosedFormStudy]:
-    """Every study that a file of the rooms makes, by its name."""
     found: dict[str, Study | ClosedFormStudy] = {}
     for room in ROOMS:
         package = importlib.import_module(f".{room}", __package__)
@@ -66,7 +65,6 @@ def published_claims() -> dict[str, tuple[ClaimResult, ...]]:
 
 
 def readers_of(trained_by: str) -> list[Study]:
-    """The studies that read the experiment of the study called `trained_by`, that study first."""
     trained_by = ALIASES.get(trained_by, trained_by)
     readers = [each for each in (STUDIES | REAL_DATA).values() if each.trained_by == trained_by]
     return sorted(readers, key=lambda each: each.name != trained_by)

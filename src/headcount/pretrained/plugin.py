@@ -1,10 +1,13 @@
 """Trained models as a plugin: their verbs, the reader of inspections, the check of a written model."""
 
+import importlib.metadata
+import importlib.util
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import require
+from ..errors import InputError, require
 from ..registry import Plugin, StoredExperiment, StudyReader, Verb
 
 if TYPE_CHECKING:
@@ -14,6 +17,9 @@ STUDY = "inspect"
 """The study of every experiment that is an inspection."""
 RECORD = "headcount.json"
 """The file next to the weights of a written model that says what was done and measured."""
+
+OLDEST_TRANSFORMERS = (5, 9)
+"""The first that stores another head count of vision transformers."""
 
 VERBS: dict[str, Verb] = {
     "inspect": Verb(
@@ -64,6 +70,20 @@ VERBS: dict[str, Verb] = {
 }
 
 
+def need(*packages: str) -> None:
+    """Raise InputError, with the line to type, where torch, transformers, safetensors or one of these is missing."""
+    for package in ("torch", "transformers", "safetensors", *packages):
+        if importlib.util.find_spec(package) is None:
+            extra = "'headcount[hf]'" if package in ("torch", "transformers", "safetensors") else package
+            raise InputError(f"trained models need {package}, which is not installed: pip install {extra}.")
+    version = importlib.metadata.version("transformers")
+    oldest = ".".join(map(str, OLDEST_TRANSFORMERS))
+    require(
+        tuple(int(number) for number in re.findall(r"\d+", version)[:2]) >= OLDEST_TRANSFORMERS,
+        f"trained models need transformers {oldest} or newer, this is {version}: pip install -U transformers.",
+    )
+
+
 class InspectionReader(StudyReader):
     """Reads inspections, which have facts and no cells."""
 
@@ -76,12 +96,12 @@ class InspectionReader(StudyReader):
         return inspection_documents(stored)
 
     def is_complete(self, facts: Iterable[str]) -> bool:
-        from .inspection.stored import is_complete
+        from .inspection.facts import is_complete
 
         return is_complete(facts)
 
     def progress_words(self, task: str, attachments: Mapping[str, Any]) -> str:
-        from .inspection.stored import measured_words
+        from .inspection.facts import measured_words
 
         return f"inspection of {task}, {measured_words(attachments)}"
 
@@ -113,15 +133,14 @@ class PretrainedPlugin(Plugin):
                 "compare it with; give a folder that headcount prune, group or shrink wrote.",
             )
             return None
-        from .extra import need
 
         need()
         from ..report.document import Document, line
-        from .storing.checking import check_folder
+        from .storing.checking import check_folder, check_words
 
-        checked = check_folder(folder)
-        words = line((str(checked), "green" if checked.agrees else "red"))
-        return Document(content=checked.as_json, blocks=(words,), code=0 if checked.agrees else 1)
+        check = check_folder(folder)
+        words = line((check_words(check), "green" if check["agrees"] else "red"))
+        return Document(content=lambda: check, blocks=(words,), code=0 if check["agrees"] else 1)
 
 
 PLUGIN = PretrainedPlugin()

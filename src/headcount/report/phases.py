@@ -57,13 +57,6 @@ class Phases:
         return self.words[: max(0, width - MIN_BAR - 6)], f"{share:.0%}"
 
 
-class NoPhases(Phases):
-    """Phases that are not shown."""
-
-    def __init__(self):
-        super().__init__(0.0)
-
-
 class _Line(ProgressColumn):
     """One line that fits: words, a bar, words."""
 

@@ -135,14 +135,9 @@ class TestEncode:
         unknown = VOCABULARY.index("[UNK]")
         assert ids.tolist() == [[heron, fly, ing, stop], [river, 0, 0, 0], [stone, s, unknown, heron], [river] * 4]
         assert counts.tolist() == [4, 1, 4, 4]
-        assert (tiny.pad, tiny.cls, tiny.sep) == (0, 2, 3)
+        assert [tiny.token_id(token) for token in ("[PAD]", "[CLS]", "[SEP]")] == [0, 2, 3]
         assert tiny.encode([], 4)[0].shape == (0, 4)
         assert tiny.encode(["  "], 4)[1].tolist() == [0]
-
-    @pytest.mark.parametrize("max_tokens", [0, -1, 2.5])
-    def test_counts(self, tiny, max_tokens):
-        with refused("max_tokens", str(max_tokens)):
-            tiny.encode(TEXTS, max_tokens)
 
 
 class TestEmbed:
@@ -162,19 +157,6 @@ class TestEmbed:
         ids, positions, segments = np.array([[5, 6], [7, 8]]), np.array([[1, 2]]), np.array([[0], [1]])
         spread = tiny.embed(ids, positions, segments)
         np.testing.assert_array_equal(spread[1, 0], tiny.embed(np.array([7]), np.array([1]), 1)[0])
-
-    @pytest.mark.parametrize(
-        ("ids", "position", "segment", "words"),
-        [
-            ([5, 12], 1, 0, ["ids", "0 and 11", "5 to 12"]),
-            ([-1, 5], 1, 0, ["ids", "-1 to 5"]),
-            ([5, 5], 10, 0, ["positions", "0 and 9", "10"]),
-            ([5, 5], 1, 2, ["segment", "0 and 1", "2"]),
-        ],
-    )
-    def test_numbers_that_have_no_vector(self, tiny, ids, position, segment, words):
-        with refused(*words):
-            tiny.embed(np.array(ids), np.array([position, 1]), segment)
 
 
 class TestMeanVectors:
@@ -203,15 +185,13 @@ class TestMeanVectors:
 
     def test_more_tokens_than_positions(self, tiny):
         assert tiny.mean_vectors(["heron"], segment=0, max_tokens=9).shape == (1, 6)
-        with refused("10 positions", "9", "got 10"):
+        with refused("tiny has 10 positions", "10 tokens"):
             tiny.mean_vectors(["heron"], segment=0, max_tokens=10)
 
 
 class TestFind:
     def test_a_given_folder(self, tmp_path):
         assert find_embeddings(tmp_path) == tmp_path
-        with refused(str(tmp_path / "none")):
-            find_embeddings(tmp_path / "none")
 
     def test_inside_an_installed_package_that_is_not_run(self, tmp_path, monkeypatch):
         write(tmp_path / MINILM / "__init__.py", "raise RuntimeError('imported')\n")
@@ -234,7 +214,7 @@ def model() -> WordEmbeddings:
 class TestMiniLM:
     def test_its_shapes(self, model):
         assert (model.word.shape, model.position.shape, model.dim) == ((30522, 384), (512, 384), 384)
-        assert (model.pad, model.cls, model.sep) == (0, 101, 102)
+        assert [model.token_id(token) for token in ("[PAD]", "[CLS]", "[SEP]")] == [0, 101, 102]
 
     def test_like_texts_have_like_vectors(self, model):
         texts = ["the heron flew over the river", "a heron flies over rivers", "interest rates of banks"]

@@ -179,11 +179,7 @@ class TestDrawing:
         assert len(everything.passages) == 400
         assert read_passages(folder, max_queries=1000, max_passages=1000).fingerprint == everything.fingerprint
         assert len(read_passages(folder, max_queries=10, max_passages=20).passages) == 20
-        with refused("10 queries", "20 passages", "max_passages 15", "max_queries"):
-            read_passages(folder, max_queries=10, max_passages=15)
-        for option in ("max_queries", "max_passages"):
-            with refused(option, "0"):
-                read_passages(folder, **{option: 0})
+        assert len(read_passages(folder, max_queries=10, max_passages=15).passages) == 20, "what the queries need"
 
     def test_given_negatives_are_kept(self, tmp_path):
         lines = [{"query": f"q{n}", "positive": f"p{n}", "negatives": [f"n{n}", f"m{n}"]} for n in range(9)]
@@ -303,16 +299,12 @@ def a_set(**changes) -> PassageSet:
 @pytest.mark.parametrize(
     ("changes", "given"),
     [
-        ({"queries": (), "query_ids": (), "positives": (), "negatives": ()}, ["no queries"]),
         ({"query_ids": ("1",)}, ["1 query_ids", "2 queries"]),
-        ({"query_ids": ("1", "1")}, ["ids"]),
         ({"positives": ((0,),)}, ["1 positives", "2 queries"]),
         ({"positives": ((0,), ())}, ["positive"]),
-        ({"positives": ((0,), (3,))}, ["query 2", "positive 3", "3 passages"]),
-        ({"positives": ((0,), (1, 1))}, ["query 2", "duplicate positive"]),
+        ({"positives": ((0,), (3,))}, ["no passage 3", "only 3"]),
         ({"negatives": ((0,),)}, ["1 negatives", "2 queries"]),
-        ({"negatives": ((0,), (-1,))}, ["query 2", "negative -1"]),
-        ({"passages": ("a", " ", "c")}, ["passage 1"]),
+        ({"negatives": ((0,), (-1,))}, ["no passage -1"]),
     ],
 )
 def test_a_set_is_checked(changes, given):

@@ -40,7 +40,7 @@ def corpus():
 def make(layout: str = "candidates", length: int = 4, **changes) -> Ranking:
     tokens = {"query_tokens": QUERY_TOKENS, "passage_tokens": PASSAGE_TOKENS}
     return Ranking(
-        corpus(), embeddings(), given_negatives(corpus(), MOST), length=length, layout=layout, **(tokens | changes)
+        corpus(), embeddings(), given_negatives(corpus()), length=length, layout=layout, **(tokens | changes)
     )
 
 
@@ -114,19 +114,20 @@ def test_the_positive_stands_anywhere():
     assert len({tuple(sorted(places.items())) for places in by_query}) == len(by_query)
 
 
-def test_given_negatives_are_taken_as_given():
-    task = ranking(corpus(), embeddings(), length=5, query_tokens=QUERY_TOKENS, passage_tokens=PASSAGE_TOKENS)
+def test_given_negatives_are_taken_as_given(tmp_path):
+    task = ranking(corpus(), tiny_bert(tmp_path, places=64))
+    assert task.length == 8
     assert task.negatives[:, :4].tolist() == [list(places[:4]) for places in corpus().negatives]
 
 
 def test_without_negatives_they_are_mined(tmp_path):
     bare = dataclasses.replace(corpus(), negatives=None)
     bert = tiny_bert(tmp_path, places=64)  # mined with the vectors of the paper's lengths
-    task = ranking(bare, bert, length=3, most=6, cache=tmp_path / "mined")
-    assert task.negatives.shape == (QUERIES, 5)
+    task = ranking(bare, bert, cache=tmp_path / "mined")
+    assert task.negatives.shape == (QUERIES, 63)
     assert not np.any(task.negatives == task.positives[:, None])
-    assert task.at(6).length == 6
-    again = ranking(bare, bert, length=3, most=6, cache=tmp_path / "mined")
+    assert task.at(64).length == 64
+    again = ranking(bare, bert, cache=tmp_path / "mined")
     assert again.spec() == task.spec()
     assert len(list((tmp_path / "mined").iterdir())) == 1
 
@@ -136,8 +137,6 @@ def test_more_candidates_than_there_are_are_refused():
         make().at(MOST + 2)
     with refused("length", str(MOST + 2), f"there are {MOST}"):
         make(length=MOST + 2)
-    with refused("candidates need", "99"):
-        ranking(corpus(), embeddings(), most=99)
 
 
 @pytest.mark.parametrize("length", [1, 0, 2.0, True])
@@ -158,7 +157,7 @@ def test_more_joined_tokens_than_positions_are_refused():
 
 
 def test_the_spec_covers_layout_negatives_and_tokens():
-    shorter = given_negatives(corpus(), MOST - 1)
+    shorter = given_negatives(corpus())[:, : MOST - 1]
     tokens = {"query_tokens": QUERY_TOKENS, "passage_tokens": PASSAGE_TOKENS}
     others = [
         make(),
@@ -193,7 +192,8 @@ def joined_slowly(query: int, passage: int) -> np.ndarray:
         pieces(corpus().queries[query], QUERY_TOKENS),
         pieces(corpus().passages[passage], PASSAGE_TOKENS),
     )
-    words = [bert.cls, *asked, bert.sep, *held, bert.sep]
+    cls, sep = map(bert.token_id, ("[CLS]", "[SEP]"))
+    words = [cls, *asked, sep, *held, sep]
     segments = [0] * (len(asked) + 2) + [1] * (len(held) + 1)
     tokens = [embedded(*token) for token in zip(words, range(len(words)), segments, strict=True)]
     slots = np.zeros((JOINED, bert.dim))
@@ -230,7 +230,8 @@ def test_pairs_are_joined_as_bert_joins_them():
 def test_the_class_token_stands_last_and_is_the_same_for_all():
     _, shown_tokens = in_double_precision(make("pairs"))
     class_tokens = shown_tokens[..., -1, :]
-    assert_close(class_tokens, np.broadcast_to(embedded(embeddings().cls, 0, 0), class_tokens.shape))
+    cls = embeddings().token_id("[CLS]")
+    assert_close(class_tokens, np.broadcast_to(embedded(cls, 0, 0), class_tokens.shape))
 
 
 def test_candidates_are_the_means_of_their_words():

@@ -6,7 +6,7 @@ The floors are those of `theory.alphabet_floor`, by enumeration of all orders; t
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,7 @@ OF_SHARP, OF_SOFT = (f"best of seeds, beta = {beta:g}: " for beta in (SHARP, SOF
 LINES = {SHARP: f"nearly hard (beta = {SHARP:g})", SOFT: f"soft (beta = {SOFT:g})"}
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import AlphabetMaxima
 
     length = effort.lengths[0]
@@ -46,79 +46,68 @@ def _parts(effort: StudyEffort) -> Iterable[Part]:
     yield Part(task=task, model=model, axes=effort.over(heads=HEADS, beta=(SOFT, SHARP)), train=train)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table().ordered("heads", "beta", "length", "seed")
     claims = (_never_below(table), _reached(table), _soft_is_below(table))
     return {
         "headline": f"{claims[0].statement.rstrip('.')}: {claims[0].verdict.value}",
         "claims": claims,
-        "grids": (_grid(table),),
-        "charts": tuple(_chart(table, length) for length in table.trimmed().values("length")),
+        "grids": (_floors_grid(table),),
+        "charts": tuple(_floors_chart(table, length) for length in table.trimmed().values("length")),
     }
 
 
-class FloorComparison(NamedTuple):
-    """The smallest finished error of seeds, and the least of any as many hard heads."""
-
-    heads: int
-    length: int
-    error: float
-    floor: float
-
-    @property
-    def words(self) -> str:
-        return f"{count_of_heads(self.heads)}, length {self.length}: {self.error:.3g} (floor {self.floor:.3g})"
-
-
-def _measured(table: ErrorTable, beta: float) -> list[FloorComparison]:
-    """Every head count and length of which a model of one beta has finished."""
+def _finished_floors(table: ErrorTable, beta: float) -> Iterable[tuple[int, int, float, float]]:
+    """Heads, length, the smallest finished error of seeds, and the least of any as many hard heads."""
     part = table.reduced("seed").select(beta=[beta] if beta in table.values("beta") else [])
-    return [
-        FloorComparison(at["heads"], at["length"], error, FLOORS[at["length"]][at["heads"] - 1])
-        for at, error in part.cells()
-        if np.isfinite(error)
-    ]
+    for at, error in part.cells():
+        if np.isfinite(error):
+            yield at["heads"], at["length"], error, FLOORS[at["length"]][at["heads"] - 1]
+
+
+def _floor_words(heads: int, length: int, error: float, floor: float) -> str:
+    return f"{count_of_heads(heads)}, length {length}: {error:.3g} (floor {floor:.3g})"
 
 
 @claims_that("No nearly hard model is below the floor of as many hard heads.", f"{OF_SHARP}nothing finished")
 def _never_below(table: ErrorTable) -> Cases:
     yield OF_SHARP
-    for each in _measured(table, SHARP):
-        if each.floor > 0:
-            yield exactly(each.words, each.error >= (1 - SAMPLING[each.length]) * each.floor)
+    for heads, length, error, floor in _finished_floors(table, SHARP):
+        if floor > 0:
+            yield exactly(_floor_words(heads, length, error, floor), error >= (1 - SAMPLING[length]) * floor)
 
 
 @claims_that("Training comes within a tenth of the floor.", f"{OF_SHARP}nothing finished")
 def _reached(table: ErrorTable) -> Cases:
     """A seed that is not near is stuck, or too few were tried: no refutation."""
     yield OF_SHARP
-    for each in _measured(table, SHARP):
-        if each.floor > 0:
-            yield Case(each.words, each.error <= NEAR * each.floor, differs=False)
+    for heads, length, error, floor in _finished_floors(table, SHARP):
+        if floor > 0:
+            yield Case(_floor_words(heads, length, error, floor), error <= NEAR * floor, differs=False)
 
 
 @claims_that("One soft head has less than half of the error of every hard one.", f"{OF_SOFT}nothing finished")
 def _soft_is_below(table: ErrorTable) -> Cases:
     yield OF_SOFT
-    for each in _measured(table, SOFT):
-        if each.heads == 1:
-            yield Case(each.words, each.error < each.floor / 2, differs=False)
+    for heads, length, error, floor in _finished_floors(table, SOFT):
+        if heads == 1:
+            yield Case(_floor_words(heads, length, error, floor), error < floor / 2, differs=False)
 
 
-def _grid(table: ErrorTable) -> Grid:
+def _floors_grid(table: ErrorTable) -> Grid:
     rows = [
-        (name, count_of_heads(each.heads), str(each.length), f"{each.error:.3g}", f"{each.floor:.3g}")
+        (name, count_of_heads(heads), str(length), f"{error:.3g}", f"{floor:.3g}")
         for beta, name in LINES.items()
-        for each in _measured(table, beta)
+        for heads, length, error, floor in _finished_floors(table, beta)
     ]
     title = "smallest error over seeds, and the least of any hard heads"
     return grid_of(title, ("attention", "heads", "length", "error", "floor"), rows)
 
 
-def _chart(table: ErrorTable, length: int) -> Chart:
+def _floors_chart(table: ErrorTable, length: int) -> Chart:
     series = []
     for place, (beta, name) in enumerate(LINES.items()):
-        points = {each.heads: each.error for each in _measured(table, beta) if each.length == length}
+        points = {heads: error for heads, of_length, error, _ in _finished_floors(table, beta) if of_length == length}
         series.append(line_of(name, points, place))
     floors = tuple(floor if floor > 0 else float("nan") for floor in FLOORS[length])
     series.append(Series("least of any hard heads", HEADS, floors, place=2))
@@ -131,8 +120,8 @@ STUDY = Study(
     name="alphabet",
     title="Hard heads on an alphabet",
     asks="Whether training reaches the least error of any hard heads, and whether soft heads go below it.",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         f"Tokens are one of {SYMBOLS} symbols, uniform; the target is a sum of {INTRINSIC_DIM} maxima of drawn values. "
         "A hard head puts the symbols in an order and reads which one present comes first. The floor is the least "

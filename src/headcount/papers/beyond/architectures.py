@@ -7,23 +7,18 @@ share one width (32 numbers per token, of the nearest neighbour 8), and the widt
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...answer import ErrorTable, count_of_heads
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import ClaimResult
 from ...report.chart import HeatMap
 from ...report.document import Grid
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..base import AbstractSpec, AbstractTask, Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import grid_of
-from ..claims.judge import Case, judge
-from ..head_count.tables import paper_task
-
-if TYPE_CHECKING:
-    from ...models import AbstractSpec
-    from ...tasks import AbstractTask
+from ..claims.judge import Case, Cases, claims_that
+from ..head_count.tables import TASK_SEED
 
 ATTENTION = "attention"
 TOTAL_DIM, QUERY_DIM = 32, 8
@@ -35,22 +30,16 @@ SMALLEST = 1e-12
 HALVES = ((0.0, 0.5), (0.5, 1.0), (0.0, 0.5), (0.5, 1.0))
 
 
-def _task(name: str, length: int) -> "AbstractTask":
-    from ... import tasks
-
-    makers: dict[str, Callable[[], AbstractTask]] = {
-        "average": lambda: tasks.average(length=length),
-        "maxima": lambda: paper_task().at(length),
-        "basins": lambda: tasks.quadratic_basins(length=length, intrinsic_dim=4, dim=4),
-        "halves": lambda: tasks.sum_of_maxima(length=length, windows=HALVES),
-        "value": lambda: tasks.value_at_maximum(length=length),
-        "nearest": lambda: tasks.nearest_neighbour(length=length, dim=QUERY_DIM),
-    }
-    return makers[name]()
-
-
 HEADS = (1, 2, 4, 8)
-TASKS = ("average", "maxima", "basins", "halves", "value", "nearest")
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "average": ("average", {}),
+    "maxima": ("sum_of_maxima", {"intrinsic_dim": 4, "dim": 4, "directions": "gaussian", "task_seed": TASK_SEED}),
+    "basins": ("quadratic_basins", {"intrinsic_dim": 4, "dim": 4}),
+    "halves": ("sum_of_maxima", {"windows": HALVES}),
+    "value": ("value_at_maximum", {}),
+    "nearest": ("nearest_neighbour", {"dim": QUERY_DIM}),
+}
+"""The preset of each task, and its options."""
 CONTROLS: dict[str, dict[str, Any]] = {
     "max pool": {"kind": "pooling", "pool": "max"},
     "mean pool": {"kind": "pooling", "pool": "mean"},
@@ -70,121 +59,109 @@ NEEDED = 4
 """Retrievals of these tasks."""
 
 
-class ColumnGroup(NamedTuple):
-    """Columns of which the one with the smallest error counts: a control, or attention with some head counts."""
-
-    name: str
-    heads: range = range(0)
-    controls: tuple[str, ...] = ()
-
-    def least(self, row: dict[str, float]) -> tuple[str, float] | None:
-        """The column with the smallest error, and that error; None where none of them is there."""
-        columns = {count_of_heads(count) for count in self.heads} | set(self.controls)
-        return min((item for item in row.items() if item[0] in columns), key=lambda item: item[1], default=None)
-
-    def words(self, least: tuple[str, float]) -> str:
-        column, error = least
-        return f"{self.name} {error:.2g}" if column in self.name else f"{self.name} {error:.2g} ({column})"
-
-
-class ArchitectureComparison(NamedTuple):
-    """A claim that on some tasks `one` errs `at_least` times as much as `other`; refuted where the ratio is `below`."""
-
-    statement: str
-    tasks: tuple[str, ...]
-    one: ColumnGroup
-    other: ColumnGroup
-    at_least: float = CLEARLY
-    below: float = 1.0
-
-    def judge(self, best: Errors) -> ClaimResult:
-        cases = []
-        for task in self.tasks:
-            one, other = (group.least(best.get(task, {})) for group in (self.one, self.other))
-            if one is None or other is None:
-                cases.append(Case("", holds=False, differs=False))
-                continue
-            ratio = one[1] / other[1]
-            words = f"{task}: {self.one.words(one)}, {self.other.words(other)}"
-            cases.append(Case(words, ratio >= self.at_least, ratio < self.below))
-        missing = f"no such models have {MIN_SEEDS} finished seeds; --scale laptop trains them"
-        return judge(self.statement, cases, missing)
-
-
 MOST_HEADS = 64
-MAX_POOL, MEAN_POOL, GRU = (ColumnGroup(name, controls=(name,)) for name in ("max pool", "mean pool", "GRU"))
-ANY_HEADS, BEST_CONTROL = (
-    ColumnGroup("attention", range(1, MOST_HEADS)),
-    ColumnGroup("the best control", controls=tuple(CONTROLS)),
-)
-COMPARISONS = (
-    ArchitectureComparison(
+Group = tuple[str, tuple[str, ...]]
+"""A name, and the columns of which the one with the smallest error counts."""
+
+
+def _head_columns(first: int, last: int) -> tuple[str, ...]:
+    return tuple(map(count_of_heads, range(first, last)))
+
+
+MAX_POOL, MEAN_POOL, GRU = ((name, (name,)) for name in ("max pool", "mean pool", "GRU"))
+ANY_HEADS: Group = ("attention", _head_columns(1, MOST_HEADS))
+BEST_CONTROL: Group = ("the best control", tuple(CONTROLS))
+
+
+@claims_that("{statement}", f"no such models have {MIN_SEEDS} finished seeds; --scale laptop trains them")
+def errs_more(
+    best: Errors,
+    statement: str,
+    tasks: tuple[str, ...],
+    one: Group,
+    other: Group,
+    at_least: float = CLEARLY,
+    below: float = 1.0,
+) -> Cases:
+    """On all tasks `one` errs `at_least` times as much as `other`; refuted where the ratio is `below`."""
+    for task in tasks:
+        row, words, errors = best.get(task, {}), [], []
+        for name, columns in (one, other):
+            column = min((each for each in row if each in columns), key=row.__getitem__, default="")
+            errors.append(row.get(column, np.nan))
+            words.append(f"{name} {errors[-1]:.2g}{'' if column in name else f' ({column})'}")
+        ratio = errors[0] / errors[1]
+        measured = f"{task}: {', '.join(words)}" if np.isfinite(ratio) else ""
+        yield Case(measured, ratio >= at_least, ratio < below)
+
+
+COMPARISONS: tuple[tuple[Any, ...], ...] = (
+    (
         "Max pooling solves D retrievals as well as D heads or more do: within a factor of two, or better.",
         RETRIEVALS,
-        ColumnGroup("D heads or more", range(NEEDED, MOST_HEADS)),
+        ("D heads or more", _head_columns(NEEDED, MOST_HEADS)),
         MAX_POOL,
-        at_least=1 / CLEARLY,
-        below=1 / CLEARLY,
+        1 / CLEARLY,
+        1 / CLEARLY,
     ),
     # What too few heads cannot retrieve, a maximum per feature does.
-    ArchitectureComparison(
+    (
         "Fewer than D heads do worse on D retrievals than max pooling.",
         RETRIEVALS,
-        ColumnGroup("fewer than D heads", range(1, NEEDED)),
+        ("fewer than D heads", _head_columns(1, NEEDED)),
         MAX_POOL,
     ),
     # DeepSets has the parameters, and not the maximum.
-    ArchitectureComparison(
-        "Mean pooling (DeepSets) does worse on D retrievals than max pooling.", RETRIEVALS, MEAN_POOL, MAX_POOL
-    ),
+    ("Mean pooling (DeepSets) does worse on D retrievals than max pooling.", RETRIEVALS, MEAN_POOL, MAX_POOL),
     # A state has to carry every maximum so far; a CNN whose channels are pooled by a maximum does not.
-    ArchitectureComparison("A GRU does worse on D retrievals than max pooling.", RETRIEVALS, GRU, MAX_POOL),
+    ("A GRU does worse on D retrievals than max pooling.", RETRIEVALS, GRU, MAX_POOL),
     # Which pool a task needs has to be known; equal weights are as near to a head as one weight of 1.
-    ArchitectureComparison(
+    (
         "Max pooling does worse on an average than attention, which has no pool to be chosen.",
         ("average",),
         MAX_POOL,
         ANY_HEADS,
     ),
     # A head scores one feature and reads another; a maximum reads what it scores.
-    ArchitectureComparison(
+    (
         "To read one feature where another is largest, attention does better than every control.",
         ("value",),
         BEST_CONTROL,
         ANY_HEADS,
     ),
     # The sequence itself says which token to look for.
-    ArchitectureComparison(
+    (
         "To read the token nearest to a query, attention does better than every control.",
         (QUERY_TASK,),
         BEST_CONTROL,
         ANY_HEADS,
     ),
 )
+"""Arguments of `errs_more`."""
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     for name in effort.axes["task"]:
         for architecture in (ATTENTION, *controls_of(name)):
             task = partial(_task, name, effort.lengths[0])
             heads = effort.axes["heads"] if architecture == ATTENTION else (MATCHED_HEADS,)
             yield Part(
                 task=task,
-                model=partial(_model, task, architecture),
+                model=partial(_matched_model, task, architecture),
                 axes=effort.over(heads=heads, learning_rate=effort.axes["learning_rate"]),
                 at={"task": name, "architecture": architecture},
                 train=replace(effort.train, train_examples=0),
             )
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     best = by_column(table.reduced("seed"))
     judged = by_column(_with_seeds(table).reduced("seed"))
     return {
-        "headline": _headline(best),
-        "claims": tuple(each.judge(judged) for each in COMPARISONS),
-        "grids": (_grid(best, by_column(table.reduced("seed", "median"))),),
+        "headline": _architectures_headline(best),
+        "claims": tuple(errs_more(judged, *each) for each in COMPARISONS),
+        "grids": (_architectures_grid(best, by_column(table.reduced("seed", "median"))),),
         "charts": (_map(best, len(table.values("seed"))),),
     }
 
@@ -209,11 +186,10 @@ NOTES = (
 
 
 def controls_of(name: str) -> tuple[str, ...]:
-    """The controls of a task: that which asks tokens has no use without a query."""
     return tuple(each for each in CONTROLS if name == QUERY_TASK or each != ASKED)
 
 
-def _model(task: Callable[[], "AbstractTask"], architecture: str, heads: int) -> "AbstractSpec":
+def _matched_model(task: Callable[[], AbstractTask], architecture: str, heads: int) -> AbstractSpec:
     """Heads that share one width (encoders where a query is answered), or a control with as many parameters."""
     from ... import recipes
     from ...models import KINDS
@@ -227,10 +203,15 @@ def _model(task: Callable[[], "AbstractTask"], architecture: str, heads: int) ->
     return spec_class.matched(attention, length=made.length, dim=made.dim, outputs=made.outputs, **fields)
 
 
+def _task(name: str, length: int) -> AbstractTask:
+    from ... import tasks
+
+    preset, options = TASKS[name]
+    return getattr(tasks, preset)(length=length, **options)
+
+
 def _with_seeds(table: ErrorTable) -> ErrorTable:
     """The table less the models with too few finished seeds to judge by."""
-    if not table.has("seed"):
-        return replace(table, errors=np.full_like(table.errors, np.nan))
     finished = np.isfinite(table.errors).sum(axis=table.index("seed"), keepdims=True)
     return replace(table, errors=np.where(finished >= MIN_SEEDS, table.errors, np.nan))
 
@@ -247,13 +228,12 @@ def by_column(table: ErrorTable) -> Errors:
 
 
 def _columns(best: Errors) -> tuple[str, ...]:
-    """Head counts by size, then the controls."""
     there = {name for row in best.values() for name in row}
     heads = sorted((name for name in there if name.endswith(("head", "heads"))), key=lambda name: int(name.split()[0]))
     return (*heads, *sorted(there - set(heads), key=lambda name: [*CONTROLS, name].index(name)))
 
 
-def _headline(best: Errors) -> str:
+def _architectures_headline(best: Errors) -> str:
     """Every architecture with the tasks on which none is clearly ahead of it."""
     near: dict[str, list[str]] = {}
     for task, row in best.items():
@@ -264,7 +244,7 @@ def _headline(best: Errors) -> str:
     return f"Within a factor of two of the least error: {listed}"
 
 
-def _grid(best: Errors, median: Errors) -> Grid:
+def _architectures_grid(best: Errors, median: Errors) -> Grid:
     def cell(task: str, name: str) -> str:
         return f"{best[task][name]:.1e} ({median[task][name]:.1e})" if name in best[task] else "-"
 
@@ -291,12 +271,12 @@ STUDY = Study(
     name="architectures",
     title="Other architectures",
     asks="What do heads buy that pooling, a GRU or a CNN of as many parameters does not?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=NOTES,
     efforts={
         Scale.SMOKE: effort_over((16,), 1, 300, task=("maxima", "value"), heads=(1, 4), learning_rate=(0.01,)),
-        Scale.LAPTOP: effort_over((16,), 2, 3000, task=TASKS, heads=HEADS, learning_rate=(0.01,)),
-        Scale.PAPER: effort_over((16,), 8, 10_000, task=TASKS, heads=HEADS, learning_rate=(0.003, 0.01, 0.03)),
+        Scale.LAPTOP: effort_over((16,), 2, 3000, task=tuple(TASKS), heads=HEADS, learning_rate=(0.01,)),
+        Scale.PAPER: effort_over((16,), 8, 10_000, task=tuple(TASKS), heads=HEADS, learning_rate=(0.003, 0.01, 0.03)),
     },
 )

@@ -7,7 +7,7 @@ the laws that it may follow, each and one more, so that every law can be refuted
 import itertools
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ...answer import ErrorTable, count_of_heads
 from ...answer.words import decimal
 from ...report.chart import Chart, Level, Series
 from ...report.document import Grid
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..base import AbstractSpec, Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along, grid_of, line_of
 from ..claims.depth import (
     ATTENTION_ONLY,
@@ -37,9 +37,6 @@ from ..claims.depth import (
 )
 from ..claims.rank import count_of_layers
 from ..head_count.tables import class_token
-
-if TYPE_CHECKING:
-    from ...models import ClassTokenSpec
 
 DIM, TOTAL_DIM = 6, 36
 INNER_HIDDEN = 32
@@ -68,7 +65,7 @@ PER_HEAD = tuple(law for law in LAWS if law.largest(2, 3) == 3 * law.largest(2, 
 """The laws that are a number of layers' own, times the heads: one line for every head count."""
 
 
-def headline(limited: list[Limit]) -> str:
+def depth_headline(limited: list[Limit]) -> str:
     deep = [limit for limit in limited if limit.layers > 1]
     if not deep:
         return "No model of two or more layers has finished"
@@ -83,7 +80,6 @@ def headline(limited: list[Limit]) -> str:
 
 
 def largest_grid(table: ErrorTable, limited: list[Limit]) -> Grid:
-    """The largest D solved by each shape, and the values of the laws."""
     rows = []
     for limit in limited:
         interval = f"{limit.largest} ({limit.low} to {limit.high})" if limit.largest else "none"
@@ -99,12 +95,10 @@ def largest_grid(table: ErrorTable, limited: list[Limit]) -> Grid:
 
 
 def _starts(errors: np.ndarray, dim: int) -> str:
-    """How many starts solve D maxima, over lengths and draws."""
     return f"{int(np.sum(is_solved(errors, dim)))} of {int(np.isfinite(errors).sum())}"
 
 
 def error_grid(table: ErrorTable) -> Grid:
-    """Best of seeds by length, a geometric mean over draws, a row per shape and D."""
     lengths = table.values("length")
     part = table.ordered("inside", "layers", "heads", "intrinsic_dim", "length", "task_seed", "seed")
     rows = []
@@ -126,18 +120,10 @@ def largest_chart(limited: list[Limit]) -> Chart:
     series = []
     for heads in sorted({limit.heads for limit in limited}):
         own = [limit for limit in limited if limit.heads == heads and limit.largest]  # none solved is no zero
-        if not own:
-            continue
-        series.append(
-            Series(
-                count_of_heads(heads),
-                tuple(limit.layers for limit in own),
-                tuple(limit.largest / heads for limit in own),
-                place=heads - 1,
-                low=tuple(limit.low / heads for limit in own),
-                high=tuple(limit.high / heads for limit in own),
-            )
-        )
+        x = tuple(limit.layers for limit in own)
+        dims = ([limit.largest for limit in own], [limit.low for limit in own], [limit.high for limit in own])
+        y, low, high = (tuple(dim / heads for dim in each) for each in dims)
+        series += [Series(count_of_heads(heads), x, y, place=heads - 1, low=low, high=high)] if own else []
     for place, law in zip((6, 4, 5, 3), PER_HEAD, strict=True):  # colours after those of one to three heads
         values = tuple(float(law.largest(count, 1)) for count in layers)
         series.append(Series(f"D = {law.name}", layers, values, place=place, kind="published", thin=True))
@@ -150,7 +136,6 @@ def largest_chart(limited: list[Limit]) -> Chart:
 
 
 def error_charts(table: ErrorTable) -> tuple[Chart, ...]:
-    """Error against D per head, a chart per number of layers, with ticks at the laws' values."""
     caption = "attention only; best of seeds, geometric mean over lengths and draws"
     levels = (
         Level("one missed", "what missing one maximum costs, about", 1.0),
@@ -159,7 +144,12 @@ def error_charts(table: ErrorTable) -> tuple[Chart, ...]:
     axis, y_label = "maxima per head D / h (ticks at the laws' values)", "error in maxima missed (NMSE D / 0.04)"
     charts = []
     for layers in table.values("layers"):
-        series = _error_series(table, layers)
+        series = []
+        for heads in table.values("heads") if ATTENTION_ONLY in table.values("inside") else ():
+            place = {"layers": layers, "heads": heads, "inside": ATTENTION_ONLY}
+            errors = {dim: level_at(table, intrinsic_dim=dim, **place) for dim in table.values("intrinsic_dim")}
+            known = {dim / heads: float(maxima_missed(e, dim)) for dim, e in errors.items() if np.isfinite(e)}
+            series += [line_of(count_of_heads(heads), known, heads - 1)] if known else []
         if series:
             ticks = {float(law.largest(layers, 1)) for law in PER_HEAD} | {max(max(one.x) for one in series)}
             name, title = f"error-{layers}", f"Error against maxima per head, {count_of_layers(layers)}"
@@ -167,52 +157,30 @@ def error_charts(table: ErrorTable) -> tuple[Chart, ...]:
     return tuple(charts)
 
 
-def _error_series(table: ErrorTable, layers: int) -> tuple[Series, ...]:
-    if ATTENTION_ONLY not in table.values("inside"):
-        return ()
-    series = []
-    for heads in table.values("heads"):
-        place = {"layers": layers, "heads": heads, "inside": ATTENTION_ONLY}
-        dims = table.values("intrinsic_dim")
-        errors = {dim: float(maxima_missed(level_at(table, intrinsic_dim=dim, **place), dim)) for dim in dims}
-        known = {dim / heads: error for dim, error in errors.items() if np.isfinite(error)}
-        if known:
-            series.append(line_of(count_of_heads(heads), known, heads - 1))
-    return tuple(series)
-
-
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import sum_of_maxima
 
     for shape in effort.axes["shapes"]:
         for dim, draw in itertools.product(shape.dims, shape.draws):
             at = {"intrinsic_dim": dim, "task_seed": draw}
-            yield Part(
-                task=partial(sum_of_maxima, dim=DIM, directions="random", length=shape.lengths[0], **at),
-                model=_model,
-                axes={
-                    "layers": (shape.layers,),
-                    "heads": (shape.heads,),
-                    "inside": (shape.inside,),
-                    "length": shape.lengths,
-                    "seed": range(effort.seeds),
-                },
-                at=at,
-            )
+            task = partial(sum_of_maxima, dim=DIM, directions="random", length=shape.lengths[0], **at)
+            sizes = {"layers": (shape.layers,), "heads": (shape.heads,), "inside": (shape.inside,)}
+            axes = sizes | {"length": shape.lengths, "seed": range(effort.seeds)}
+            yield Part(task=task, model=_depth_model, axes=axes, at=at)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     limited = shape_limits(table)
     return {
-        "headline": headline(limited),
+        "headline": depth_headline(limited),
         "claims": (*(law_claim(law, limited) for law in LAWS), inside_claim(table)),
         "grids": (largest_grid(table, limited), error_grid(table)),
         "charts": (largest_chart(limited), *error_charts(table)),
     }
 
 
-def _model(heads: int, layers: int, inside: str) -> "ClassTokenSpec":
+def _depth_model(heads: int, layers: int, inside: str) -> AbstractSpec:
     return class_token(heads, total_dim=TOTAL_DIM, layers=layers, **INSIDES[inside])
 
 
@@ -263,8 +231,8 @@ STUDY = Study(
     name="depth",
     title="The law of depth",
     asks="How many maxima D do L layers of h heads learn: h L, as conjectured, or more?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         *(f"{law.name}: {law.origin}." for law in LAWS),
         f"A model that misses one of D maxima leaves an NMSE of about {ONE_MISSED:g} / D. Solved: at most {SOLVED:g} "

@@ -7,25 +7,22 @@ are trained with and without a norm of the class token before the readout net.
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...answer import Answer, ErrorTable, answer, count_of_heads
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import ClaimResult, Verdict
+from ...answer.claim import ClaimResult
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
 from ...report.document import Grid
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
+from ..base import AbstractSpec, Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
 from ..charts import chart_along, grid_of
 from ..claims.heads import TENFOLD, same_answer_claim, transition_claim
 from ..claims.judge import Case, Cases, claims_that, folds, judge, log_ratios, within
 from ..head_count.tables import ALL_LENGTHS, OUR_CHOICES, class_token, paper_task
-
-if TYPE_CHECKING:
-    from ...models import ClassTokenSpec
 
 INTRINSIC_DIM = 4
 HEADS = (1, 2, 3, 4, 5, 6)
@@ -33,63 +30,60 @@ NORMS = {"none": "without a norm", "layer": "with a norm"}
 """The values of the axis "norm", and their names."""
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
-    def model(heads: int, norm: str) -> "ClassTokenSpec":
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
+    def class_token_model(heads: int, norm: str) -> AbstractSpec:
         return class_token(heads, head_dim=8, hidden=32, final_norm=norm == "layer")
 
-    yield Part(task=paper_task, model=model, axes=effort.over(heads=HEADS, norm=tuple(NORMS)))
+    yield Part(task=paper_task, model=class_token_model, axes=effort.over(heads=HEADS, norm=tuple(NORMS)))
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
-    table = results.table()
-    halves = parts_along(table, "norm")
-    answers = {norm: answer(half) for norm, half in halves.items()}
+def _document_fields(results: StudyResults) -> dict[str, Any]:
+    halves = {NORMS[norm]: half for norm, half in parts_along(results.table(), "norm").items()}
+    answers = {words: answer(half) for words, half in halves.items()}
     charts = []
-    for norm, half in halves.items():
-        about = {"name": f"error-against-heads-{norm}", "title": f"Error against heads, {NORMS[norm]}"}
-        charts.append(replace(error_chart(half, answers[norm]), **about))
-    both = "; ".join(f"{NORMS[norm]}, {found.sentence}" for norm, found in answers.items()) or "no model has finished"
+    for norm, words in NORMS.items():
+        if words in halves:
+            about = {"name": f"error-against-heads-{norm}", "title": f"Error against heads, {words}"}
+            charts.append(replace(error_chart(halves[words], answers[words]), **about))
+    both = "; ".join(f"{words}, {found.sentence}" for words, found in answers.items()) or "no model has finished"
     return {
         "headline": f"The sum of four maxima: {both}",
         "claims": (
-            *(_transition_claim(halves, answers, norm) for norm in NORMS),
-            same_answer_claim("A norm before the readout does not move the transition.", answers, NORMS),
-            *(_drop_claim(halves, norm) for norm in NORMS),
-            _cost_claim(halves),
+            *(_transition_claim(halves, answers, words) for words in NORMS.values()),
+            same_answer_claim("A norm before the readout does not move the transition.", answers, *NORMS.values()),
+            *(_drop_claim(halves.get(words), words.capitalize()) for words in NORMS.values()),
+            _cost_claim(*map(halves.get, NORMS.values())),
         ),
-        "grids": (_grid(halves),) if halves else (),
+        "grids": (_norm_grid(halves),) if halves else (),
         "charts": (*_comparison(halves), *charts),
     }
 
 
-def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], norm: str) -> ClaimResult:
-    statement = f"{NORMS[norm].capitalize()} the transition is at h = D = {INTRINSIC_DIM} heads."
-    if norm not in halves:
-        return ClaimResult(statement, Verdict.UNDECIDED, "no such model has finished")
-    judged = transition_claim(halves[norm], answers[norm], INTRINSIC_DIM, statement)
-    return replace(judged, evidence=answers[norm].sentence)  # nothing is published of a norm
+def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], words: str) -> ClaimResult:
+    statement = f"{words.capitalize()} the transition is at h = D = {INTRINSIC_DIM} heads."
+    if words not in halves:
+        return judge(statement, [], "no such model has finished")
+    judged = transition_claim(halves[words], answers[words], INTRINSIC_DIM, statement)
+    return replace(judged, evidence=answers[words].sentence)  # nothing is published of a norm
 
 
-def _drop_claim(halves: dict[str, ErrorTable], norm: str) -> ClaimResult:
-    before, half = INTRINSIC_DIM - 1, halves.get(norm)
-    ratio = log_ratios(half, before, half, INTRINSIC_DIM)
-    cases = []
+@claims_that(
+    f"{{which}} the error falls sharply from {INTRINSIC_DIM - 1} to {INTRINSIC_DIM} heads.",
+    f"no length has {MIN_SEEDS} finished seeds at both {INTRINSIC_DIM - 1} and {INTRINSIC_DIM} heads",
+)
+def _drop_claim(half: ErrorTable | None, which: str) -> Cases:
+    ratio = log_ratios(half, INTRINSIC_DIM - 1, half, INTRINSIC_DIM)
     if ratio is not None:
         words = f"{folds(ratio)} (geometric mean over lengths; best of seeds)"
-        cases.append(Case(words, ratio.low >= MIN_DROP, ratio.high < MIN_DROP))
-    return judge(
-        f"{NORMS[norm].capitalize()} the error falls sharply from {before} to {INTRINSIC_DIM} heads.",
-        cases,
-        f"no length has {MIN_SEEDS} finished seeds at both {before} and {INTRINSIC_DIM} heads",
-    )
+        yield Case(words, ratio.low >= MIN_DROP, ratio.high < MIN_DROP)
 
 
 @claims_that(
     "At every head count the error with a norm is within tenfold of that without.",
     f"no head count has {MIN_SEEDS} seeds with and without a norm",
 )
-def _cost_claim(halves: dict[str, ErrorTable]) -> Cases:
-    ratios = {heads: log_ratios(halves.get("layer"), heads, halves.get("none"), heads) for heads in HEADS}
+def _cost_claim(without: ErrorTable | None, with_norm: ErrorTable | None) -> Cases:
+    ratios = {heads: log_ratios(with_norm, heads, without, heads) for heads in HEADS}
     known = {heads: ratio for heads, ratio in ratios.items() if ratio is not None}
     yield "with over without, best of seeds: "
     for heads, ratio in known.items():
@@ -97,14 +91,13 @@ def _cost_claim(halves: dict[str, ErrorTable]) -> Cases:
     yield Case("", len(known) > 1, differs=False)  # one head count is not every one
 
 
-def _grid(halves: dict[str, ErrorTable]) -> Grid:
-    """The best and the median of seeds, a row per length and half."""
+def _norm_grid(halves: dict[str, ErrorTable]) -> Grid:
     rows, lengths = [], {length for half in halves.values() for length in half.values("length")}
     for length, (norm, half) in itertools.product(sorted(lengths), halves.items()):
         best, median = half.reduced("seed"), half.reduced("seed", "median")
         cells = [(best.at(heads=heads, length=length), median.at(heads=heads, length=length)) for heads in HEADS]
         words = (f"{low:.1e} ({middle:.1e})" if np.isfinite(low) else "-" for low, middle in cells)
-        rows.append((f"{length} tokens, {NORMS[norm]}", *words))
+        rows.append((f"{length} tokens, {norm}", *words))
     return grid_of("smallest (median) NMSE over seeds", ("", *map(count_of_heads, HEADS)), rows)
 
 
@@ -121,7 +114,7 @@ def _comparison(halves: dict[str, ErrorTable]) -> tuple[Chart, ...]:
             for heads, row in zip(errors.values("heads"), errors.errors, strict=True)
             for error in row[np.isfinite(row)]
         )
-        series.append(Series(NORMS[norm], errors.values("heads"), tuple(errors.best), place=place, points=points))
+        series.append(Series(norm, errors.values("heads"), tuple(errors.best), place=place, points=points))
     title, caption = f"Error with and without a norm, {shared[-1]} tokens", "line: best of seeds; points: every seed"
     log_y = not any(value == 0 for each in series for _, value in each.points)
     return (chart_along("heads", HEADS, series, "norm-or-none", title, caption, log_y=log_y),)
@@ -131,8 +124,8 @@ STUDY = Study(
     name="norm",
     title="A norm before the readout",
     asks="Is the transition of the sum of four maxima at four heads with a layer norm before the readout too?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         "Both halves have the same task, data, seeds, training and number of parameters: the norm has neither gain nor "
         "shift. Its floor of 1e-5 is added to the variance.",

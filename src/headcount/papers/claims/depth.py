@@ -9,6 +9,7 @@ tenth of that. Not solved means only that no start of ours solved it.
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -28,8 +29,7 @@ LISTED = 4
 ATTENTION_ONLY = "attention only"
 
 
-@dataclass(frozen=True)
-class Law:
+class Law(NamedTuple):
     """A candidate for the largest D that L layers of h heads retrieve; `origin` says where it comes from."""
 
     name: str
@@ -54,9 +54,12 @@ FITS = {(3, 3): 14, (3, 4): 15, (4, 3): 15, (4, 4): 16}
 """By (layers, heads), less than h (2 L - 1): the largest D whose model of roles is no wider than the study's, 36."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Limit:
-    """Which D models of one shape solve. `low` and `high` hold the largest of them in 90 % of resamples."""
+    """Which D models of one shape solve. `low` and `high` hold the largest of them in 90 % of resamples.
+
+    `longest` is the largest number of tokens at which one of its models has finished.
+    """
 
     layers: int
     heads: int
@@ -65,7 +68,6 @@ class Limit:
     low: int
     high: int
     longest: int
-    """The largest number of tokens at which one of its models has finished."""
 
     @property
     def constructed(self) -> int:
@@ -76,7 +78,6 @@ class Limit:
 
     @property
     def largest(self) -> int:
-        """The largest D solved; 0 where none was."""
         return max(self.solved, default=0)
 
     @property
@@ -90,36 +91,27 @@ def shape_limits(table: ErrorTable, inside: str = ATTENTION_ONLY) -> list[Limit]
         return []
     part = table.select(inside=inside).ordered("layers", "heads", "intrinsic_dim", "task_seed", "length", "seed")
     limited = []
-    for i, layers in enumerate(part.values("layers")):
-        for j, heads in enumerate(part.values("heads")):
-            by_dim = {
-                dim: np.reshape(errors, (-1, errors.shape[-1]))
-                for dim, errors in zip(part.values("intrinsic_dim"), part.errors[i, j], strict=True)
-                if np.isfinite(errors).any()
-            }
-            if by_dim:
-                finished = np.isfinite(part.errors[i, j]).any(axis=(0, 1, 3))
-                longest = max(itertools.compress(part.values("length"), finished))
-                limited.append(_limit(layers, heads, longest, by_dim))
+    for layers, heads in itertools.product(part.values("layers"), part.values("heads")):
+        shape = part.select(layers=layers, heads=heads)
+        finished = shape.trimmed()
+        if not finished.errors.size:
+            continue
+        dims = sorted(finished.values("intrinsic_dim"))
+        by_dim = {dim: _places(shape.select(intrinsic_dim=dim)) for dim in dims}
+        solved = tuple(dim for dim in dims if is_solved(best_level(by_dim[dim]), dim))
+        resampled = np.array([_resampled(by_dim[dim], dim) for dim in dims])
+        largest = np.max(np.where(resampled, np.array(dims)[:, None], 0), axis=0)
+        low, high = np.quantile(largest, [TAIL, 1 - TAIL], method="inverted_cdf").astype(int).tolist()
+        unsolved, point = tuple(dim for dim in dims if dim not in solved), max(solved, default=0)
+        ends, longest = (min(low, point), max(high, point)), max(finished.values("length"))
+        limited.append(Limit(layers, heads, solved, unsolved, *ends, longest))
     return limited
 
 
-def _limit(layers: int, heads: int, longest: int, by_dim: dict[int, Float[np.ndarray, "places seeds"]]) -> Limit:
-    dims = sorted(by_dim)
-    solved = tuple(dim for dim in dims if is_solved(best_level(by_dim[dim]), dim))
-    resampled = np.array([_resampled(by_dim[dim], dim) for dim in dims])
-    largest = np.max(np.where(resampled, np.array(dims)[:, None], 0), axis=0)
-    low, high = np.quantile(largest, [TAIL, 1 - TAIL], method="inverted_cdf").astype(int).tolist()
-    point = max(solved, default=0)
-    return Limit(
-        layers=layers,
-        heads=heads,
-        solved=solved,
-        unsolved=tuple(dim for dim in dims if dim not in solved),
-        low=min(low, point),
-        high=max(high, point),
-        longest=longest,
-    )
+def _places(table: ErrorTable) -> Float[np.ndarray, "places seeds"]:
+    """The errors of one shape and D, a row per length and draw."""
+    seeds = len(table.values("seed"))
+    return np.moveaxis(table.errors, table.index("seed"), -1).reshape(-1, seeds)
 
 
 def maxima_missed(error: Float[np.ndarray, "..."] | float, dim: int) -> Float[np.ndarray, "..."]:
@@ -134,8 +126,7 @@ def is_solved(error: Float[np.ndarray, "..."] | float, dim: int) -> Bool[np.ndar
 
 def level_at(table: ErrorTable, **place: int | str) -> float:
     """The best of seeds at one (layers, heads, inside, intrinsic_dim), a geometric mean over lengths and draws."""
-    part = table.select(**place)
-    return best_level(np.moveaxis(part.errors, part.index("seed"), -1).reshape(-1, len(part.values("seed"))))
+    return best_level(_places(table.select(**place)))
 
 
 def best_level(errors: Float[np.ndarray, "places seeds"]) -> float:
@@ -207,15 +198,13 @@ def inside_claim(table: ErrorTable) -> Cases:
 
     What only attention alone solves counts against it: as many losses as gains leave it undecided, more refute it.
     """
-    alone = {(limit.layers, limit.heads): limit for limit in shape_limits(table)}
+    alone = {limit.name: limit for limit in shape_limits(table)}
     gains, losses, shared = [], [], 0
     for inside in table.values("inside"):
         for limit in shape_limits(table, inside) if inside != ATTENTION_ONLY else ():
-            without = alone.get((limit.layers, limit.heads))
-            if without is None:
-                continue
+            without = alone.get(limit.name, limit)
             both = {*limit.solved, *limit.unsolved} & {*without.solved, *without.unsolved}
-            shared += len(both)
+            shared += len(both) if limit.name in alone else 0
             for changed, one, other in ((gains, limit, without), (losses, without, limit)):
                 for dim in sorted((both & {*one.solved}) - {*other.solved}):
                     place = {"layers": limit.layers, "heads": limit.heads, "intrinsic_dim": dim}

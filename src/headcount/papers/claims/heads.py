@@ -37,7 +37,6 @@ def measured_like(table: ErrorTable, published: ErrorTable) -> ErrorTable:
 
 
 def transition_claim(table: ErrorTable, answer: Answer, transition: int, statement: str) -> ClaimResult:
-    """The error drops for good at `transition` heads."""
     if table.source:
         return ClaimResult(
             statement, Verdict.UNDECIDED, f"the rule resamples seeds, and {table.source} prints one number per cell"
@@ -54,21 +53,19 @@ def transition_claim(table: ErrorTable, answer: Answer, transition: int, stateme
     return ClaimResult(statement, Verdict.DIFFERS if both_sides else Verdict.UNDECIDED, f"ours: {answer.sentence}")
 
 
-def same_answer_claim(statement: str, answers: Mapping[str, Answer], names: Mapping[str, str]) -> ClaimResult:
-    """Two kinds of models need equally many heads: `names` says them in words.
+def same_answer_claim(statement: str, answers: Mapping[str, Answer], *kinds: str) -> ClaimResult:
+    """Two kinds of models need equally many heads.
 
     They do not where the intervals share no head count, and do where both are the same single one.
     """
-    one, other = names
-    measured = [f"{names[kind]}, {answers[kind].sentence}" for kind in names if kind in answers]
-    evidence = "; ".join(measured) or "no model has finished"
-    needs = {kind: answers[kind].needs["heads"] for kind in names if kind in answers and answers[kind].kind == "needs"}
-    if len(needs) < len(names):
-        return ClaimResult(statement, Verdict.UNDECIDED, evidence)
-    if needs[other].low > needs[one].high or needs[one].low > needs[other].high:
-        return ClaimResult(statement, Verdict.DIFFERS, evidence)
-    certain = needs[one] == needs[other] and needs[one].low == needs[one].high
-    return ClaimResult(statement, Verdict.HOLDS if certain else Verdict.UNDECIDED, evidence)
+    known = {kind: answers[kind] for kind in kinds if kind in answers}
+    evidence = "; ".join(f"{kind}, {found.sentence}" for kind, found in known.items()) or "no model has finished"
+    needs = [found.needs["heads"] for found in known.values() if found.kind == "needs"]
+    if len(needs) < len(kinds):
+        return judge(statement, [], evidence)
+    one, other = needs
+    apart = other.low > one.high or one.low > other.high
+    return judge(statement, [Case(evidence, one == other and one.low == one.high, apart)], "")
 
 
 def length_growth(table: ErrorTable) -> dict[int, Estimate]:
@@ -90,7 +87,6 @@ def length_growth(table: ErrorTable) -> dict[int, Estimate]:
 
 
 def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[ClaimResult, ClaimResult]:
-    """The error grows with length below the transition, and no longer from it on."""
     lengths, tried = table.values("length"), table.values("heads")
     slopes = length_growth(table)
     theirs = exponents(tried, published.aligned(table), lengths)
@@ -124,7 +120,6 @@ def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> 
 
 
 def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> ClaimResult:
-    """How far the error falls at the transition, as a factor (the geometric mean over lengths)."""
     measured, few = measured_like(table, published).ordered("heads", "length").errors, transition - 1
     printed = np.where(np.isfinite(measured), published.aligned(table), np.nan)
     ours, theirs = (drop_factor(table.values("heads"), errors, transition) for errors in (measured, printed))
@@ -137,16 +132,13 @@ def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> Cla
     return judge(statement, cases, f"{few} and {transition} heads were not both measured")
 
 
-def magnitude_claim(table: ErrorTable, published: ErrorTable | None) -> ClaimResult:
-    """Every cell is within a factor of ten of the published one."""
-    what = f"{published.statistic} over seeds" if published is not None and published.statistic else "error"
+def magnitude_claim(table: ErrorTable, published: ErrorTable) -> ClaimResult:
+    what = f"{published.statistic} over seeds" if published.statistic else "error"
     statement = f"Every {what} is of the published order of magnitude."
     return judge(statement, _magnitude_cases(table, published), "no published cell was measured; --scale paper does")
 
 
-def _magnitude_cases(table: ErrorTable, published: ErrorTable | None) -> Cases:
-    if published is None:
-        return
+def _magnitude_cases(table: ErrorTable, published: ErrorTable) -> Cases:
     measured = measured_like(table, published).ordered(*published.axes)
     with np.errstate(divide="ignore", invalid="ignore"):  # an error of zero has no order of magnitude
         decades = np.log10(measured.errors / published.aligned(measured))
@@ -166,7 +158,6 @@ def _magnitude_cases(table: ErrorTable, published: ErrorTable | None) -> Cases:
 
 
 def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[ClaimResult, ClaimResult]:
-    """The weighted reversal score is near zero below the transition, and positive from it on."""
     table = table.ordered("heads", "length", "seed")
     ours, means, theirs = (
         dict(zip(table.values("heads"), reversal_scores(errors), strict=True))
@@ -209,7 +200,6 @@ def apart_claim(table: ErrorTable, transition: int) -> Cases:
 
 
 def _sides(table: ErrorTable, transition: int) -> tuple[list[int], list[int]]:
-    """The head counts below the transition, and those from it on."""
     heads = table.values("heads")
     return [count for count in heads if count < transition], [count for count in heads if count >= transition]
 
@@ -218,8 +208,8 @@ def exponents(
     heads: Iterable[int], errors: Float[np.ndarray, "heads lengths"], lengths: tuple[int, ...]
 ) -> dict[int, float]:
     """The exponent of length by heads; NaN where no power law can be fitted."""
-    fits = {count: power_law(np.asarray(lengths, float), row) for count, row in zip(heads, errors, strict=True)}
-    return {count: np.nan if fit is None else fit.exponent for count, fit in fits.items()}
+    fits = (power_law(np.asarray(lengths, float), row) for row in errors)
+    return {count: fit.exponent if fit else np.nan for count, fit in zip(heads, fits, strict=True)}
 
 
 def drop_factor(heads: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"], transition: int) -> float | None:

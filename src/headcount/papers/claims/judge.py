@@ -72,7 +72,6 @@ def claims_that(statement: str, missing: str) -> Callable[[Callable[P, Cases]], 
 
 
 def exactly(words: str, true: bool | np.bool_) -> Case:
-    """A case without a doubt."""
     return Case(words, true, not true)
 
 
@@ -91,13 +90,11 @@ def within(words: str, estimate: Estimate, low: float, high: float) -> Case:
 
 
 def interval_of_resamples(value: float, drawn: np.ndarray) -> Estimate:
-    """A value with the interval that holds it in 90 % of resamples."""
     low, high = np.quantile(drawn, [TAIL, 1 - TAIL])
     return Estimate(float(low), float(value), float(high))
 
 
 def widened(estimate: Estimate) -> Estimate:
-    """The same with its value within the interval."""
     low, value, high = estimate
     return Estimate(min(low, value), value, max(high, value))
 
@@ -144,7 +141,6 @@ def _by_length(table: ErrorTable, heads: int) -> dict[int, Float[np.ndarray, " s
 
 
 def folds(decades: Estimate) -> str:
-    """The logarithm of a ratio as a ratio."""
     return estimate_words(Estimate(*(10**each for each in decades)), ".3g", "-fold")
 
 
@@ -156,5 +152,4 @@ def finite_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 
 
 def in_points(shares: Sequence[float] | np.ndarray) -> str:
-    """The smallest and the largest of differences between shares."""
     return f"from {100 * np.min(shares):+.1f} to {100 * np.max(shares):+.1f} points"

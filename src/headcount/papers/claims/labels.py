@@ -28,7 +28,6 @@ def beyond_margin(words: str, difference: float, margin: float) -> Case:
     "{transition} heads and fewer were not both tried",
 )
 def first_fit_claim(training: ErrorTable, transition: int, small: float) -> Cases:
-    """From `transition` heads on, and not before, at most a share `small` of the training answers is wrong."""
     tried, worst = training.values("heads"), training.reduced("length", "worst").errors
     if transition in tried and min(tried) < transition:
         first = next((heads for heads, error in zip(tried, worst, strict=True) if error <= small), None)
@@ -42,7 +41,6 @@ def first_fit_claim(training: ErrorTable, transition: int, small: float) -> Case
     "Below {transition} heads training accuracy falls with length.", "no such head count was measured at two lengths"
 )
 def length_costs_claim(training: ErrorTable, transition: int, margin: float) -> Cases:
-    """Below the transition longer sequences are harder."""
     lengths = training.values("length")
     yield f"accuracy lost from T = {lengths[0]} to {lengths[-1]}, in points: "
     for heads, toll in _tolls(training).items():
@@ -51,19 +49,16 @@ def length_costs_claim(training: ErrorTable, transition: int, margin: float) -> 
 
 
 def levelling_claim(training: ErrorTable, transition: int) -> ClaimResult:
-    """More heads take the length's toll away."""
     statement = f"From {transition} heads on length costs less training accuracy than below."
     tolls, lengths = _tolls(training), training.values("length")
     few, many = ([toll for heads, toll in tolls.items() if (heads >= transition) is above] for above in (False, True))
     if len(lengths) < 2:
         return judge(statement, [], "one length says nothing about growth")
-    if not few or not many or not np.isfinite([*few, *many]).all():
-        return judge(statement, [], "head counts on both sides were not measured at all lengths")
-    below, after = np.mean(few), np.mean(many)
-    words = f"{100 * below:.1f} on average below, {100 * after:.1f} from there on"
-    return judge(
-        statement, [exactly(f"points lost from T = {lengths[0]} to {lengths[-1]}: {words}", after < below)], ""
-    )
+    below, after = (float(np.mean(side)) if side else np.nan for side in (few, many))
+    words = f"points lost from T = {lengths[0]} to {lengths[-1]}: {100 * below:.1f} on average below, "
+    case = exactly(f"{words}{100 * after:.1f} from there on", after < below)
+    known = np.isfinite([below, after]).all()
+    return judge(statement, [case] if known else [], "head counts on both sides were not measured at all lengths")
 
 
 @claims_that(
@@ -71,7 +66,6 @@ def levelling_claim(training: ErrorTable, transition: int) -> ClaimResult:
     "it takes three lengths and head counts on both sides",
 )
 def reversal_turns_claim(training: ErrorTable, published: ErrorTable | None, transition: int) -> Cases:
-    """The weighted reversal score of the training errors turns positive at the transition."""
     table = training.ordered("heads", "length")
     printed = None if training.source or published is None else published
     theirs = np.full_like(table.errors, np.nan) if printed is None else printed.aligned(table)
@@ -90,7 +84,6 @@ def reversal_turns_claim(training: ErrorTable, published: ErrorTable | None, tra
     "it takes three head counts at every length",
 )
 def overfitting_claim(validation: ErrorTable, margin: float) -> Cases:
-    """Validation accuracy falls again at many heads."""
     heads, errors = validation.values("heads"), validation.ordered("heads", "length").errors
     falls = errors[-1] - validation.reduced("heads").errors
     if len(heads) > 2 and np.isfinite(falls).all():

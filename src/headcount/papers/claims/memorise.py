@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ...answer import ErrorTable
-from ...answer.bootstrap import MIN_SEEDS, TAIL, bootstrap
+from ...answer.bootstrap import MIN_SEEDS, bootstrap
 from ..fits import Estimate
 from .judge import (
     Case,
@@ -39,7 +39,7 @@ SAME = 1.1
 """Times the capacity that is no gain: two equal shapes differ by a few per cent."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Capacity:
     """How many examples models of one shape memorise; `resampled` are its values over resamples of the seeds.
 
@@ -53,9 +53,9 @@ class Capacity:
     length: int
     examples: float
     resampled: Float[np.ndarray, " resamples"] = field(repr=False, compare=False)
-    missing: str = ""
-    most: int = 0
-    exact: int = 0
+    missing: str
+    most: int
+    exact: int
 
     @property
     def tokens(self) -> int:
@@ -63,28 +63,16 @@ class Capacity:
         return self.length - 1
 
     @property
-    def bound(self) -> int:
-        return proved_count(self.heads, self.rank, self.length)
+    def proved(self) -> int:
+        """H (r - 1) + 1 with r = min(n, d_h): examples that some weights memorise, by Theorem 1 of Mahdavi et al."""
+        return self.heads * (min(self.tokens, self.rank) - 1) + 1
 
     @property
-    def low(self) -> float:
-        return float(np.quantile(self.resampled, TAIL))
-
-    @property
-    def high(self) -> float:
-        return float(np.quantile(self.resampled, 1 - TAIL))
-
-    def words(self) -> str:
-        return self.missing or f"{self.examples:.0f} [{self.low:.0f}, {self.high:.0f}]"
-
-
-def proved_count(heads: int, rank: int, length: int) -> int:
-    """H (r - 1) + 1 with r = min(n, d_h): examples that some weights memorise, by Theorem 1 of Mahdavi et al."""
-    return heads * (min(length - 1, rank) - 1) + 1
+    def interval(self) -> Estimate:
+        return interval_of_resamples(self.examples, self.resampled)
 
 
 def contexts_of(table: ErrorTable) -> list[str]:
-    """The kinds of context that are there, in the order of `CONTEXTS`."""
     return [context for context in CONTEXTS if context in table.values("context")]
 
 
@@ -93,42 +81,29 @@ def capacities(table: ErrorTable) -> list[Capacity]:
     sizes = ("length", "rank", "heads", "examples")
     kept = {axis: sorted(table.values(axis)) for axis in sizes} | {"context": contexts_of(table)}
     part = table.select(**kept).ordered("context", *sizes, "seed")
-    places = itertools.product(*(part.values(axis) for axis in ("context", "length", "rank", "heads")))
-    rows = part.errors.reshape(-1, len(part.values("examples")), len(part.values("seed")))
-    counts = np.asarray(part.values("examples"))
-    found = [
-        _capacity(context, length, rank, heads, counts, row)
-        for (context, length, rank, heads), row in zip(places, rows, strict=True)
-    ]
-    return [each for each in found if each is not None]
-
-
-def _capacity(
-    context: str, length: int, rank: int, heads: int, counts: np.ndarray, errors: Float[np.ndarray, "counts seeds"]
-) -> Capacity | None:
-    """None where fewer seeds than `MIN_SEEDS` have finished two numbers of examples."""
-    finished = np.isfinite(errors)
-    tried = [(counts[there], line[there]) for line, there in zip(errors.T, finished.T, strict=True) if there.sum() > 1]
-    if len(tried) < MIN_SEEDS:
-        return None
-    by_seed = np.array([float(memorised_count(*line)) for line in tried])
-    missing = ""
-    if np.mean([np.all(line > WRONG) for _, line in tried]) >= 0.5:
-        missing = f"fewer than {min(seen[0] for seen, _ in tried)}"
-    elif np.mean([line[-1] <= WRONG for _, line in tried]) >= 0.5:
-        missing = f"at least {max(seen[-1] for seen, _ in tried)}"
-    return Capacity(
-        context=context,
-        heads=heads,
-        rank=rank,
-        length=length,
-        examples=float(np.median(by_seed)),
+    counts, found = np.asarray(part.values("examples")), []
+    for place in np.ndindex(part.errors.shape[:4]):
+        context, length, rank, heads = (values[i] for values, i in zip(part.axes.values(), place, strict=False))
+        errors = part.errors[place]
+        finished = np.isfinite(errors)
+        tried = [(counts[kept], line[kept]) for line, kept in zip(errors.T, finished.T, strict=True) if kept.sum() > 1]
+        if len(tried) < MIN_SEEDS:
+            continue
+        by_seed = np.array([float(memorised_count(*line)) for line in tried])
         # Shapes draw from other streams: the same resample for all would make their ratios look too sure.
-        resampled=bootstrap(by_seed, seed=heads + 1000 * rank + 1_000_000 * length).median,
-        missing=missing,
-        most=int(counts[finished.any(axis=1)].max()),
-        exact=int(counts[np.any(errors == 0, axis=1)].max(initial=0)),
-    )
+        resampled = bootstrap(by_seed, seed=heads + 1000 * rank + 1_000_000 * length).median
+        most, exact = counts[finished.any(axis=1)].max(), counts[np.any(errors == 0, axis=1)].max(initial=0)
+        sizes, examples = (context, heads, rank, length), float(np.median(by_seed))
+        found.append(Capacity(*sizes, examples, resampled, _out_of_range(tried), int(most), int(exact)))
+    return found
+
+
+def _out_of_range(tried: list[tuple[np.ndarray, np.ndarray]]) -> str:
+    """Why half of the seeds or more have no number; "" where fewer do."""
+    if np.mean([np.all(line > WRONG) for _, line in tried]) >= 0.5:
+        return f"fewer than {min(seen[0] for seen, _ in tried)}"
+    every = np.mean([line[-1] <= WRONG for _, line in tried]) >= 0.5
+    return f"at least {max(seen[-1] for seen, _ in tried)}" if every else ""
 
 
 def memorised_count(counts: np.ndarray, errors: Float[np.ndarray, "*lines counts"]) -> Float[np.ndarray, "*lines"]:
@@ -179,8 +154,7 @@ def with_number(line: Iterable[Capacity]) -> list[Capacity]:
     "three head counts were not measured with both ends in range",
 )
 def linear_claim(found: Sequence[Capacity], context: str) -> Cases:
-    """The exponent of the heads is 1, or near it."""
-    for line in capacity_lines(_of(found, context), "heads").values():
+    for line in capacity_lines(_of_context(found, context), "heads").values():
         exponent = heads_exponent(line)
         if exponent is not None:
             heads = ", ".join(str(each.heads) for each in with_number(line))
@@ -203,10 +177,14 @@ def _straight(line: Sequence[Capacity]) -> str:
 )
 def proved_claim(found: Sequence[Capacity]) -> Cases:
     """A theorem about some weights; training must find them, so this can fail."""
-    known = [each for each in found if each.most >= each.bound]
-    missed = "; ".join(f"{_name(each)}: {each.exact} of {each.bound}" for each in known if each.exact < each.bound)
+    known = [each for each in found if each.most >= each.proved]
+    missed = "; ".join(
+        f"{each.context} context, H = {each.heads}, n = {each.tokens}, d_h = {each.rank}: {each.exact} of {each.proved}"
+        for each in known
+        if each.exact < each.proved
+    )
     if known:
-        reached, ratios = sum(each.exact >= each.bound for each in known), [each.exact / each.bound for each in known]
+        reached, ratios = sum(each.exact >= each.proved for each in known), [each.exact / each.proved for each in known]
         words = f"so in {reached} of {len(known)} shapes; all labels are right of up to {min(ratios):.1f} to "
         yield exactly(f"{words}{max(ratios):.1f} times as many{f'; not {missed}' if missed else ''}", not missed)
 
@@ -216,8 +194,7 @@ def proved_claim(found: Sequence[Capacity]) -> Cases:
     "two context sizes were not measured with both ends in range",
 )
 def context_claim(found: Sequence[Capacity], context: str) -> Cases:
-    """More tokens, more examples, at the same number of weights."""
-    for line in capacity_lines(_of(found, context), "length").values():
+    for line in capacity_lines(_of_context(found, context), "length").values():
         yield from _growing(line, "tokens")
 
 
@@ -227,7 +204,7 @@ def context_claim(found: Sequence[Capacity], context: str) -> Cases:
 )
 def below_claim(found: Sequence[Capacity], context: str) -> Cases:
     """The control of `beyond_claim`."""
-    for line in capacity_lines(_of(found, context), "rank").values():
+    for line in capacity_lines(_of_context(found, context), "rank").values():
         yield from _growing([each for each in line if each.rank <= each.tokens], "rank")
 
 
@@ -237,7 +214,7 @@ def below_claim(found: Sequence[Capacity], context: str) -> Cases:
 )
 def beyond_claim(found: Sequence[Capacity], context: str) -> Cases:
     """A score is a product of n keys and a query: with a shared context, of rank n at most."""
-    for line in capacity_lines(_of(found, context), "rank").values():
+    for line in capacity_lines(_of_context(found, context), "rank").values():
         full = [each for each in with_number(line) if each.rank == each.tokens]
         for each in with_number(line):
             if full and each.rank > each.tokens:
@@ -245,7 +222,7 @@ def beyond_claim(found: Sequence[Capacity], context: str) -> Cases:
                 yield at_most(_gain_words(full[0], each, gain, "rank"), gain, SAME)
 
 
-def _of(found: Iterable[Capacity], context: str) -> list[Capacity]:
+def _of_context(found: Iterable[Capacity], context: str) -> list[Capacity]:
     return [each for each in found if each.context == context]
 
 
@@ -266,7 +243,3 @@ def _gain_words(one: Capacity, other: Capacity, gain: Estimate, axis: str) -> st
         f"{symbol} = {getattr(one, axis)} to {getattr(other, axis)}: {one.examples:.0f} to {other.examples:.0f}, "
         f"{estimate_words(gain, '.2f', '-fold')}"
     )
-
-
-def _name(one: Capacity) -> str:
-    return f"{one.context} context, H = {one.heads}, n = {one.tokens}, d_h = {one.rank}"

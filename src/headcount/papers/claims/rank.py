@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...answer import ErrorTable
-from ...answer.claim import ClaimResult
 from ...answer.signals import MIN_DROP
-from .judge import Cases, claims_that, exactly, geometric_mean, judge
+from .judge import Cases, claims_that, exactly, geometric_mean
 
 DROP = 10**MIN_DROP
 """The factor by which an error must fall to count as a drop, the same as for heads."""
@@ -26,7 +25,6 @@ def full_rank(at: dict[str, Any]) -> int:
 
 
 def varying_axes(table: ErrorTable) -> frozenset[str]:
-    """The axes along which lines differ."""
     return frozenset(axis for axis, values in table.axes.items() if axis != "rank" and len(values) > 1)
 
 
@@ -47,16 +45,9 @@ def count_of_layers(layers: int) -> str:
     return "1 layer" if layers == 1 else f"{layers} layers"
 
 
-def full_rank_claim(table: ErrorTable, layers: int = 1) -> ClaimResult:
+@claims_that("{statement}", "no such model was measured at two ranks")
+def full_rank_claim(table: ErrorTable, layers: int = 1, statement: str = "One layer needs full rank.") -> Cases:
     """The error falls at full rank, and not before; of the numbers of blocks tried, the best one counts."""
-    deeper = f"With {layers} layers the error still falls at full rank."
-    cases = _full_rank(table, layers)
-    return judge(
-        "One layer needs full rank." if layers == 1 else deeper, cases, "no such model was measured at two ranks"
-    )
-
-
-def _full_rank(table: ErrorTable, layers: int) -> Cases:
     differing = varying_axes(table) - {"multiplier", "layers"}
     yield "the error falls from half to full rank (and from the lowest rank to half) "
     for at, line in _of_layers(table, layers).reduced("multiplier").lines("rank"):
@@ -69,20 +60,18 @@ def _full_rank(table: ErrorTable, layers: int) -> Cases:
 
 @claims_that("At equal parameters more heads hurt.", "no model was measured at two ranks")
 def more_heads_claim(table: ErrorTable) -> Cases:
-    """At equal parameters each halving of the rank, and doubling of the heads, raises the error."""
     lines = table.lines("rank")
     steps = [(at, line, low, high) for at, line in lines for low, high in itertools.pairwise(sorted(line))]
-    helped = [(at, line, low, high) for at, line, low, high in steps if line[low] * SAME < line[high]]
+    helped = [
+        f"; not from rank {high} to {low} with {line_name(at, varying_axes(table))}: {line[high]:.2g}, {line[low]:.2g}"
+        for at, line, low, high in steps
+        if line[low] * SAME < line[high]
+    ]
     best_full = all(min(line, key=line.__getitem__) == max(line) for _, line in lines)
-    worst = ""
-    if helped:
-        at, line, low, high = helped[-1]
-        where = f"from rank {high} to {low} with {line_name(at, varying_axes(table))}"
-        worst = f"; not {where}: {line[high]:.2g}, {line[low]:.2g}"
     if steps:
         yield exactly(
             f"in {len(steps) - len(helped)} of {len(steps)} steps from one rank to the next lower, with more heads, "
-            f"the error does not fall{worst}; the highest rank is the best "
+            f"the error does not fall{''.join(helped[-1:])}; the highest rank is the best "
             f"{'everywhere' if best_full else 'not everywhere'}",
             not helped and best_full,
         )
@@ -92,7 +81,6 @@ def more_heads_claim(table: ErrorTable) -> Cases:
     "More heads of half the rank do not make up for full rank.", "one layer was not measured with several blocks"
 )
 def blocks_claim(table: ErrorTable) -> Cases:
-    """More blocks of half the rank do not reach one block of full rank."""
     for at, line in _of_layers(table, 1).lines("rank"):
         full = full_rank(at)
         single, half = table.at(**at | {"layers": 1, "multiplier": 1, "rank": full}), line.get(full // 2)
@@ -103,7 +91,7 @@ def blocks_claim(table: ErrorTable) -> Cases:
 
 @claims_that("Depth helps below full rank.", "no rank below the full one was measured at two depths")
 def depth_claim(table: ErrorTable) -> Cases:
-    """More layers lower the error below full rank on the whole, and raise it nowhere."""
+    """They lower the error on the whole, and raise it nowhere."""
     gains = [gain for _, gain in _gains(table)]
     if gains:
         mean, least = geometric_mean(gains), min(gains)
@@ -118,7 +106,6 @@ def depth_claim(table: ErrorTable) -> Cases:
     "Depth helps for short sequences and less for long ones.", "depth was not measured at two numbers of points"
 )
 def shorter_claim(table: ErrorTable) -> Cases:
-    """Depth gains less on long sequences: the factor at the lowest ranks falls with the number of points."""
     gains: dict[int, list[float]] = {}
     for at, gain in _gains(table):
         gains.setdefault(at["length"], []).append(gain)
@@ -130,26 +117,21 @@ def shorter_claim(table: ErrorTable) -> Cases:
         yield exactly(words, shortest > SAME and longest * SAME < shortest)
 
 
-def longer_claim(table: ErrorTable) -> ClaimResult:
-    """With two layers the error at the lowest rank grows with the number of points."""
+@claims_that(
+    "With two layers low rank errs more, the more points there are.",
+    "two layers of one rank were not measured at several numbers of points",
+)
+def longer_claim(table: ErrorTable) -> Cases:
     deep = {at["length"]: line for at, line in _of_layers(table, 2).lines("rank")}
     shared = set.intersection(*map(set, deep.values())) if len(deep) > 1 else set()
-    cases = []
     if shared:
         lowest = {length: line[min(shared)] for length, line in sorted(deep.items())}
         errors, words = list(lowest.values()), "; ".join(f"{n} points {error:.2g}" for n, error in lowest.items())
-        cases.append(exactly(f"error at the lowest rank: {words}", errors == sorted(errors)))
-    missing = "no rank was measured at every number of points"
-    return judge(
-        "With two layers low rank errs more, the more points there are.",
-        cases,
-        missing if len(deep) > 1 else "two layers were not measured at two numbers of points",
-    )
+        yield exactly(f"error at the lowest rank: {words}", errors == sorted(errors))
 
 
 @claims_that("Position codes do not make up for rank.", "codes were not measured below full rank")
 def codes_claim(table: ErrorTable) -> Cases:
-    """Below full rank a position code does not reach full rank without one."""
     yield "best error below full rank with codes, and at full rank without: "
     for at, line in table.lines("rank"):
         # A concatenated code doubles the width, so heads of the points' own dimension are half of it.
@@ -174,7 +156,6 @@ def wider_heads_claim(table: ErrorTable) -> Cases:
 
 
 def _of_layers(table: ErrorTable, layers: int) -> ErrorTable:
-    """Select a number of layers; an empty table where there is none."""
     return table.select(layers=[layers] if layers in table.values("layers") else [])
 
 

@@ -48,25 +48,20 @@ def require_taken(each: Study | ClosedFormStudy | None, name: str, scale: Scale,
     taken = options_of(each, scale)
     refused = [option for option in asked if option not in taken]
     right = f"it takes {_flags(taken)}" if taken else f"`headcount reproduce {name}` computes the whole study"
-    require(
-        not refused,
-        f"{name} does not take {_flags(refused)}; {right}.",
-        what=refused[0] if refused else "",
-        given=refused,
-    )
-    if "norms" in asked:
-        require_choice("norms", asked["norms"], NORM_PLACES)
-    if "precision" in asked:
-        require_choice("precision", asked["precision"], PRECISIONS)
+    words = f"{name} does not take {_flags(refused)}; {right}."
+    require(not refused, words, what="".join(refused[:1]), given=refused)
+    for option, choices in (("norms", NORM_PLACES), ("precision", PRECISIONS)):
+        if option in asked:
+            require_choice(option, asked[option], choices)
 
 
 def part_of(each: Study, scale: Scale, asked: Mapping[str, Any]) -> Sweep:
     """The cells of a study that are asked for, with their experiment. Raises InputError where there are none."""
-    changes = {FIELDS[option]: option for option in asked if FIELDS.get(option) in each.options}
-    fields = {field: _field(each, option, asked[option]) for field, option in changes.items()}
+    changed = [option for option in asked if FIELDS.get(option) in each.options]
+    fields = {FIELDS[option]: _field(each, option, asked[option]) for option in changed}
     whole = sweep = each.changed(scale, **fields).sweep(scale)
     for option, values in asked.items():
-        if option not in changes.values():
+        if option not in changed:
             sweep = _selected(each, scale, whole, sweep, option, values)
     require(
         len(sweep.cells) > 0,
@@ -77,7 +72,6 @@ def part_of(each: Study, scale: Scale, asked: Mapping[str, Any]) -> Sweep:
 
 
 def _field(each: Study, option: str, value: Any) -> Any:
-    """The value of a field of the effort."""
     if option == "epochs":
         one = f"{each.name} is trained for one number of epochs, got {value}."
         require(len(value) == 1, one, what="epochs", given=value)

@@ -1,11 +1,9 @@
 """`headcount reproduce`: the published tables and figures."""
 
-import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -109,24 +107,15 @@ def reproduce(
     if name is None:
         return _studies(out)
     chosen: list[AnyStudy] = [*STUDIES.values(), *CLOSED_FORM.values()] if name == "all" else [study(name)]
-    given = {
-        "heads": counts(heads, "--heads"),
-        "ranks": counts(ranks, "--ranks"),
-        "layers": counts(layers, "--layers"),
-        "multipliers": counts(multipliers, "--multipliers"),
-        "dims": counts(dims, "--dims"),
-        "positions": None if positions is None else positions.split(","),
-        "lengths": counts(lengths, "--lengths"),
-        "seeds": seeds,
-        "steps": steps,
-        "norms": norms,
-        "epochs": counts(epochs, "--epochs"),
-        "precision": precision,
-    }
+    listed = {"heads": heads, "ranks": ranks, "layers": layers, "multipliers": multipliers, "dims": dims}
+    listed |= {"lengths": lengths, "epochs": epochs}
+    given = {option: counts(text, f"--{option}") for option, text in listed.items()}
+    given |= {"positions": None if positions is None else positions.split(",")}
+    given |= {"seeds": seeds, "steps": steps, "norms": norms, "precision": precision}
     asked = {option: value for option, value in given.items() if value is not None}
     require_taken(None if name == "all" else chosen[0], name, scale, asked)
     if name in REAL_DATA:
-        chosen = [_bound(_with_patch(REAL_DATA[name], patch), real_data, embeddings, dry_run)]
+        chosen = [_with_data(_with_patch(REAL_DATA[name], patch), real_data, embeddings, dry_run)]
     else:
         of_data = {"--data": real_data, "--embeddings": embeddings, "--patch": patch}
         refused = ", ".join(option for option, value in of_data.items() if value is not None)
@@ -137,8 +126,8 @@ def reproduce(
             machine = executor.machine
         costs = {each.name: _cost(each, scale, folder, asked, machine) for each in chosen}
         return Document(
-            content=lambda: {name: cost.as_dict() for name, cost in costs.items()},
-            blocks=tuple(line(f"{name}: {cost.words}") for name, cost in costs.items()),
+            content=lambda: {name: cost for name, (_, cost) in costs.items()},
+            blocks=tuple(line(f"{name}: {words}") for name, (words, _) in costs.items()),
         )
     return _reproduced(chosen, asked, scale, folder, on, workers)
 
@@ -181,24 +170,20 @@ def _document(each: AnyStudy, asked: Mapping[str, Any], scale: Scale, folder: Pa
         document = _trained(each, scale, folder, summary)
     if document is None:
         document = Document(content=lambda: {"name": each.name, "headline": None, "claims": []})
-    facts = {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)}
-    return replace(document, content=functools.partial(_with_facts, document.content, facts), code=3 if failed else 0)
-
-
-def _with_facts(content: Callable[[], dict[str, Any]], facts: dict[str, Any]) -> dict[str, Any]:
-    return content() | facts
+    content, facts = document.content, {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)}
+    return replace(document, content=lambda: content() | facts, code=3 if failed else 0)
 
 
 def _with_patch(each: RealDataStudy, patch: int | None) -> RealDataStudy:
     if patch is None:
         return each
-    if not isinstance(each, CifarStudy):
-        raise InputError(f"--patch is for cifar and cifar-places; {each.name} takes none.", what="patch", given=patch)
+    taken = f"--patch is for cifar and cifar-places; {each.name} takes none."
+    require(isinstance(each, CifarStudy), taken, what="patch", given=patch)
     require(patch in PATCHES, what="patch", given=patch, needed=" or ".join(map(str, PATCHES)))
     return replace(each, patch=patch)
 
 
-def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dry_run: bool) -> RealDataStudy:
+def _with_data(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dry_run: bool) -> RealDataStudy:
     """The study of the data in a folder, downloaded with a progress bar where it is empty.
 
     In a dry run nothing is downloaded or mined: unless the data is ready, the study stays one of the published sizes.
@@ -212,15 +197,15 @@ def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dr
             what="data",
         )
     with bytes_progress(messages) as on_bytes:
-        return each.bound(folder, embeddings=embeddings, on_bytes=lambda _, done, total: on_bytes(done, total))
+        return each.with_data(folder, embeddings=embeddings, on_bytes=lambda _, done, total: on_bytes(done, total))
 
 
 def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Document:
     """The document of a study that trains nothing; stopped on the way, what it has computed is kept."""
-    left = len(each.pieces(scale)) - len(each.read(folder, scale))
+    left = len(each.pieces(scale)) - len(each.stored_pieces(folder, scale))
     try:
         with counted_progress(messages, "computing", left, "pieces") as on_done:
-            pieces = each.run(folder, scale, on_done, this_command())
+            pieces = each.compute_missing(folder, scale, on_done, this_command())
     except KeyboardInterrupt:
         say(f"Stopped. What is computed is kept in {folder}; run the same command to go on.")
         raise typer.Exit(130) from None
@@ -242,52 +227,32 @@ def _trained(each: Study, scale: Scale, folder: Path, summary: RunSummary) -> Do
     return each.document(experiment, records, scale) if finished else None
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What is left of a study: in words, and as numbers."""
-
-    words: str
-    cells: int
-    already_done: int
-    seconds: float
-
-    def as_dict(self) -> dict[str, float]:
-        return {"cells": self.cells, "already_done": self.already_done, "expected_seconds": round(self.seconds, 1)}
-
-
 def _cost(
-    each: AnyStudy,
-    scale: Scale,
-    folder: Path | None,
-    asked: Mapping[str, Any] = MappingProxyType({}),
-    machine: Hardware | None = None,
-) -> Cost:
+    each: AnyStudy, scale: Scale, folder: Path | None, asked: Mapping[str, Any], machine: Hardware | None = None
+) -> tuple[str, dict[str, float]]:
+    """What is left of a study: in words, and as numbers."""
     if isinstance(each, ClosedFormStudy):
         count = len(each.pieces(scale))
-        done = 0 if folder is None else len(each.read(folder, scale))
+        done = 0 if folder is None else len(each.stored_pieces(folder, scale))
         seconds = each.expected_seconds(scale) * (count - done) / count
-        return Cost(f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s", count, done, seconds)
-    plan = plan_sweep(part_of(each, scale, asked), set() if folder is None else settled(folder), machine)
-    words = "" if folder is None else describe_plan(plan, folder)
-    return Cost(words, plan.cells, plan.settled, plan.seconds)
+        words = f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s"
+    else:
+        plan = plan_sweep(part_of(each, scale, asked), set() if folder is None else settled(folder), machine)
+        count, done, seconds = plan.cells, plan.settled, plan.seconds
+        words = "" if folder is None else describe_plan(plan, folder)
+    return words, {"cells": count, "already_done": done, "expected_seconds": round(seconds, 1)}
 
 
 def _studies(folder: Path | None) -> Document:
-    """Every study with what it costs on this machine at each scale."""
     known: dict[str, AnyStudy] = STUDIES | CLOSED_FORM | REAL_DATA
-    costs = {name: {scale: _cost(each, scale, folder) for scale in Scale} for name, each in known.items()}
     content = {
-        name: {"asks": each.asks, "costs": {scale.value: cost.as_dict() for scale, cost in costs[name].items()}}
+        name: {"asks": each.asks, "costs": {scale.value: _cost(each, scale, folder, {})[1] for scale in Scale}}
         for name, each in known.items()
     }
-    rows = tuple(
-        (
-            Entry(name, style="bold"),
-            *(spoken_time(costs[name][scale].seconds) for scale in Scale),
-            f"{each.title}. {each.asks}",
-        )
-        for name, each in known.items()
-    )
+    rows = []
+    for name, each in known.items():
+        times = (spoken_time(cost["expected_seconds"]) for cost in content[name]["costs"].values())
+        rows.append((Entry(name, style="bold"), *times, f"{each.title}. {each.asks}"))
     shared = (
         "In one folder figure2e and figure3 read table2's models, and figure4 shares figure1b's at paper scale; "
         f"{', '.join(REAL_DATA)} need --data DIR."
@@ -296,7 +261,7 @@ def _studies(folder: Path | None) -> Document:
     return Document(
         content=lambda: content,
         blocks=(
-            Grid(columns=columns, rows=rows, align="lrrrp"),
+            Grid(columns=columns, rows=tuple(rows), align="lrrrp"),
             line(f"Expected times on {hardware().description}. {shared}"),
         ),
     )

@@ -17,7 +17,7 @@ from jaxtyping import Float32, Int, Int32
 
 from ...data.images import reason
 from ...data.memory import require_fits
-from ...errors import HeadcountError, InputError, require, require_count
+from ...errors import HeadcountError, InputError, require
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -79,25 +79,9 @@ class WordEmbeddings:
     def dim(self) -> int:
         return self.word.shape[-1]
 
-    @property
-    def cls(self) -> int:
-        """The id of [CLS]."""
-        return self._token_id("[CLS]")
-
-    @property
-    def sep(self) -> int:
-        """The id of [SEP]."""
-        return self._token_id("[SEP]")
-
-    @property
-    def pad(self) -> int:
-        """The id of [PAD]."""
-        return self._token_id("[PAD]")
-
-    def _token_id(self, token: str) -> int:
-        token_id = self.tokenizer.token_to_id(token)
-        assert token_id is not None  # checked when the object was made
-        return token_id
+    def token_id(self, token: str) -> int:
+        """The id of [CLS], [SEP] or [PAD]."""
+        return self.tokenizer.token_to_id(token)  # pyright: ignore[reportReturnType]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -113,8 +97,7 @@ class WordEmbeddings:
         self, texts: Sequence[str], max_tokens: int
     ) -> tuple[Int32[np.ndarray, "texts max_tokens"], Int32[np.ndarray, " texts"]]:
         """The WordPiece ids of each text without [CLS] and [SEP], truncated or padded; and how many are not padding."""
-        require_count("max_tokens", max_tokens)
-        ids = np.full((len(texts), max_tokens), self.pad, np.int32)
+        ids = np.full((len(texts), max_tokens), self.token_id("[PAD]"), np.int32)
         counts = np.zeros(len(texts), np.int32)
         for start in range(0, len(texts), BLOCK_TEXTS):
             block = list(texts[start : start + BLOCK_TEXTS])
@@ -131,17 +114,6 @@ class WordEmbeddings:
         segment: int | Int[np.ndarray, "*#batch"],
     ) -> Float32[np.ndarray, "*batch dim"]:
         """BERT's embedding layer: the layer norm of the sum of three vectors."""
-        for name, indices, table in (
-            ("ids", ids, self.word),
-            ("positions", positions, self.position),
-            ("segment", np.asarray(segment), self.segment),
-        ):
-            if indices.size:
-                low, high = int(indices.min()), int(indices.max())
-                require(
-                    low >= 0 and high < len(table),
-                    f"{name} must be between 0 and {len(table) - 1}, got {low} to {high}.",
-                )
         total = self.word[ids] + self.position[positions] + self.segment[segment]
         total -= total.mean(axis=-1, keepdims=True)
         total /= np.sqrt(np.mean(total * total, axis=-1, keepdims=True) + np.float32(EPSILON))
@@ -154,12 +126,8 @@ class WordEmbeddings:
 
         Raises `InputError` for a text without a token in the vocabulary, or more tokens than positions.
         """
-        require_count("max_tokens", max_tokens)
-        require(
-            max_tokens < len(self.position),
-            f"{self.name} has {len(self.position)} positions, so max_tokens can be at most {len(self.position) - 1}, "
-            f"got {max_tokens}.",
-        )
+        places = len(self.position)
+        require(max_tokens < places, f"{self.name} has {places} positions, too few for {max_tokens} tokens of a text.")
         vectors = np.empty((len(texts), self.dim), np.float32)
         unknown = self.tokenizer.token_to_id("[UNK]")
         for start in range(0, len(texts), BLOCK_TEXTS):
@@ -180,8 +148,7 @@ class WordEmbeddings:
 def find_embeddings(path: Path | None = None) -> Path:
     """Return the folder of a model: `path`, or by default the one in the installed MiniLM package."""
     if path is not None:
-        require(Path(path).is_dir(), f"there is no folder {path}; it must have model.safetensors and tokenizer.json.")
-        return Path(path)
+        return path
     package = importlib.util.find_spec(MINILM)
     for place in (package and package.submodule_search_locations) or ():
         if (Path(place) / "model").is_dir():
@@ -199,15 +166,11 @@ def load_embeddings(folder: Path) -> WordEmbeddings:
         InputError: a file is missing or damaged, or not from the same BERT model as the others.
         HeadcountError: the `text` extra is not installed.
     """
-    folder = Path(folder)
     require(folder.is_dir(), f"there is no folder {folder}; give one with model.safetensors and tokenizer.json.")
     tensors = _tensors(folder / "model.safetensors")
-    return WordEmbeddings(name=_name(folder), tokenizer=_tokenizer(folder), **tensors)
-
-
-def _name(folder: Path) -> str:
-    folder = folder.resolve()
-    return folder.parent.name if folder.name == "model" else folder.name
+    whole = folder.resolve()
+    name = whole.parent.name if whole.name == "model" else whole.name
+    return WordEmbeddings(name=name, tokenizer=_tokenizer(folder), **tensors)
 
 
 def _tensors(path: Path) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from ..._files import read_regular, write_whole
-from ...errors import HeadcountError, InputError, require, require_count
+from ...errors import HeadcountError, require
 from .passages import PassageSet
 from .rankings import BM25, CosineRanking, Ranked, Vectors, WordRanking
 
@@ -26,23 +26,12 @@ Negatives = Int32[np.ndarray, "queries count"]
 
 
 def mine(corpus: PassageSet, *, count: int, vectors: Vectors, cache: Path | None = None) -> Negatives:
-    """Mine the `count` hardest negatives of every query.
+    """Mine the `count` hardest negatives of every query, as indices into `corpus.passages`, hardest first.
 
-    Args:
-        corpus: queries, passages and known answers.
-        count: negatives per query.
-        vectors: one vector per query and one per passage, for the cosines.
-        cache: a folder to keep the lists in, under a hash of all that they depend on.
-
-    Returns:
-        Indices into `corpus.passages`, hardest first.
-
-    Raises:
-        InputError: too few passages, or vectors that do not match the corpus.
-        HeadcountError: the `text` extra is not installed, or the cache cannot be written.
+    `vectors`, one per query and one per passage, are for the cosines; `cache` is a folder to keep the lists in, under
+    a hash of all that they depend on. Raises InputError where a query has too few passages, HeadcountError without the
+    `text` extra or where the cache cannot be written.
     """
-    require_count("count", count)
-    _check_vectors(corpus, vectors)
     texts = _Texts(corpus)
     for query, query_id in enumerate(corpus.query_ids):
         usable = texts.usable(query)
@@ -52,11 +41,11 @@ def mine(corpus: PassageSet, *, count: int, vectors: Vectors, cache: Path | None
             f"{count + 1} candidates need {count}; add passages or ask for shorter lists.",
         )
     path = None if cache is None else cache / f"negatives-{_key(corpus, count, vectors)}.npy"
-    lists = None if path is None else _load(path, (len(corpus.queries), count))
+    lists = None if path is None else _load_lists(path, (len(corpus.queries), count))
     if lists is None:
         lists = _mined(corpus, texts, count, vectors)
         if path is not None:
-            _save(path, lists)
+            _save_lists(path, lists)
     return lists
 
 
@@ -66,31 +55,23 @@ def min_usable(corpus: PassageSet) -> int:
     return min(map(texts.usable, range(len(corpus.queries))))
 
 
-def given_negatives(corpus: PassageSet, count: int | None = None) -> Negatives:
-    """Return the first `count` of the user's negatives per query, without known answers and duplicate texts.
+def given_negatives(corpus: PassageSet) -> Negatives:
+    """Return the user's negatives, as many as every query has, without known answers and duplicate texts.
 
-    Without `count`, as many as every query has. Raises `InputError` if a query has fewer, or none were given.
+    Raises `InputError` if a query has none.
     """
-    if count is not None:
-        require_count("count", count)
-    if corpus.negatives is None:
-        raise InputError(f"{corpus.name} has no negatives; they must be mined.")
-    texts = _Texts(corpus)
-    lists: list[list[int]] = []
-    needed = 1 if count is None else count
-    for query, places in enumerate(corpus.negatives):
-        used, taken = set(texts.answers[query]), []
+    texts, lists = _Texts(corpus), []
+    for query, places in enumerate(corpus.negatives or ()):
+        first: dict[int, int] = {}
         for place in places:
-            if texts.group[place] not in used:
-                used.add(texts.group[place])
-                taken.append(place)
+            if texts.group[place] not in texts.answers[query]:
+                first.setdefault(texts.group[place], place)
         require(
-            len(taken) >= needed,
-            f"query {corpus.query_ids[query]} has {len(taken)} usable negatives, but lists of {needed + 1} "
-            f"candidates need {needed}; give more, or none at all to have them mined.",
+            len(first) > 0,
+            f"query {corpus.query_ids[query]} has no usable negatives; give some, or none at all to have them mined.",
         )
-        lists.append(taken)
-    shortest = min(map(len, lists)) if count is None else count
+        lists.append([*first.values()])
+    shortest = min(map(len, lists))
     return np.array([taken[:shortest] for taken in lists], np.int32)
 
 
@@ -156,24 +137,7 @@ def _alternate(
     return taken
 
 
-def _check_vectors(corpus: PassageSet, vectors: Vectors) -> None:
-    for what, array, texts in zip(("query", "passage"), vectors, (corpus.queries, corpus.passages), strict=True):
-        require(
-            array.ndim == 2 and len(array) == len(texts),
-            f"{corpus.name}: {what} vectors have shape {array.shape}, but there are {len(texts)} texts.",
-        )
-        require(bool(np.all(np.isfinite(array))), f"{corpus.name}: {what} vectors must be finite.")
-        zero = int(np.sum(~np.any(array, axis=1)))
-        require(zero == 0, f"{corpus.name}: {zero} {what} vectors are zero and have no direction.")
-    widths = [array.shape[1] for array in vectors]
-    require(
-        widths[0] == widths[1],
-        f"{corpus.name}: query vectors have width {widths[0]} but passage vectors {widths[1]}; they must match.",
-    )
-
-
 def _key(corpus: PassageSet, count: int, vectors: Vectors) -> str:
-    """Hash all that the lists depend on."""
     settings = {"format": FORMAT, "corpus": corpus.fingerprint, "count": count, "bm25": BM25}
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for array in vectors:
@@ -182,8 +146,7 @@ def _key(corpus: PassageSet, count: int, vectors: Vectors) -> str:
     return digest.hexdigest()[:16]
 
 
-def _load(path: Path, shape: tuple[int, int]) -> Negatives | None:
-    """Lists that `_save` wrote: an .npy file followed by its hash; None for a missing or damaged file."""
+def _load_lists(path: Path, shape: tuple[int, int]) -> Negatives | None:
     try:
         content = read_regular(path)
         if content[-32:] != hashlib.sha256(path.name.encode() + content[:-32]).digest():
@@ -194,7 +157,7 @@ def _load(path: Path, shape: tuple[int, int]) -> Negatives | None:
     return lists if lists.dtype == np.int32 and lists.shape == shape else None
 
 
-def _save(path: Path, lists: Negatives) -> None:
+def _save_lists(path: Path, lists: Negatives) -> None:
     buffer = io.BytesIO()
     np.save(buffer, lists)
     content = buffer.getvalue()

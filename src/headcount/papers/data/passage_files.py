@@ -49,45 +49,32 @@ class PassageFiles:
 def is_passages(path: Path) -> bool:
     """Return whether `path` looks like queries and passages, by file names alone."""
     if os.path.isdir(path):  # unlike Path.is_dir, False for a name too long
-        return any(_plain_or_gzipped(path / name) for name in ("collection.tsv", "corpus.jsonl"))
-    return os.path.isfile(path) and _is_json_lines(path)
+        return any(_by_split(path, layout.passages) for layout in LAYOUTS)
+    return os.path.isfile(path) and path.name.endswith(JSON_LINES)
 
 
 def open_passages(path: Path, split: str | None) -> PassageFiles:
-    """Return the queries and passages at `path`; `split` chooses among several sets of queries in one folder."""
     if path.is_dir():
-        if passages := _plain_or_gzipped(path / "collection.tsv"):
-            return _official(path, passages, split)
-        if passages := _plain_or_gzipped(path / "corpus.jsonl"):
-            return _beir(path, passages, split)
-        raise InputError(f"{path} has no passages: collection.tsv or corpus.jsonl is needed (each may be .gz).")
+        for layout in LAYOUTS:
+            if passages := _by_split(path, layout.passages):
+                return _three_files(path, passages[""], layout, split)
+        raise InputError(
+            f"{path} has no passages; give a folder with collection.tsv, queries.tsv and qrels.tsv, or with "
+            "corpus.jsonl, queries.jsonl and qrels/, or one JSON-lines file (each may be .gz)."
+        )
     require(path.exists(), f"there is no file or folder {path}; check the name.")
-    require(_is_json_lines(path), f"{path} must be a folder, or a file that ends in .jsonl or .jsonl.gz.")
-    require(
-        split is None,
-        f'{path} is one file, so split="{split}" cannot be chosen; leave it out.',
-        what="split",
-        given=split,
-    )
+    require(path.name.endswith(JSON_LINES), f"{path} must be a folder, or a file that ends in .jsonl or .jsonl.gz.")
+    one = f'{path} is one file, so split="{split}" cannot be chosen; leave it out.'
+    require(split is None, one, what="split", given=split)
     return _json_lines(path)
 
 
-def _is_json_lines(path: Path) -> bool:
-    return path.name.endswith((".jsonl", ".jsonl.gz"))
-
-
-def _official(folder: Path, passages: Path, split: str | None) -> PassageFiles:
-    queries, judged = _by_split(folder, "queries"), _by_split(folder, "qrels")
-    for kind, files in (("queries", queries), ("qrels", judged)):
-        require(len(files) > 0, f"{folder} has {passages.name} but no {kind}.tsv or {kind}.*.tsv; add it.")
-    return _three_files(folder, passages, queries, judged, split, _tab_separated)
-
-
-def _by_split(folder: Path, kind: str) -> dict[str, Path]:
-    """Return the files queries.tsv, queries.train.tsv ... by split; a plain file is preferred to a gzipped one."""
-    files = sorted(folder.glob(f"{kind}.*"), reverse=True)
-    files = [file for file in files if file.name.endswith((".tsv", ".tsv.gz"))]
-    return {_without(file.name, ".tsv").removeprefix(kind).removeprefix("."): file for file in files}
+def _by_split(folder: Path, pattern: str) -> dict[str, Path]:
+    """Return the files of a pattern by the split that stands for its star; a plain file is preferred to a .gz one."""
+    before, _, after = Path(pattern).name.partition("*")
+    files = sorted((*folder.glob(pattern), *folder.glob(f"{pattern}.gz")), reverse=True)
+    names = (file.name.removesuffix(".gz").removeprefix(before).removesuffix(after).strip(".") for file in files)
+    return {name: file for name, file in zip(names, files, strict=True) if file.is_file()}
 
 
 def _tab_separated(path: Path, *, kept: bool) -> Iterator[Row]:
@@ -118,16 +105,6 @@ def _judgements(path: Path) -> dict[str, list[Judgement]]:
     return {query: positives for query, positives in judged.items() if positives}
 
 
-def _beir(folder: Path, passages: Path, split: str | None) -> PassageFiles:
-    queries = _plain_or_gzipped(folder / "queries.jsonl")
-    if queries is None:
-        raise InputError(f"{folder} has {passages.name} but no queries.jsonl; add it.")
-    files = sorted(file for file in (folder / "qrels").glob("*.tsv*") if file.name.endswith((".tsv", ".tsv.gz")))
-    judged = {_without(file.name, ".tsv"): file for file in reversed(files)}
-    require(len(judged) > 0, f"{folder} has {passages.name} but no qrels/*.tsv; add it.")
-    return _three_files(folder, passages, {"": queries}, judged, split, _beir_rows)
-
-
 def _beir_rows(path: Path, *, kept: bool) -> Iterator[Row]:
     for line, record in numbered_records(path, kept=kept):
         if "_id" not in record:
@@ -143,43 +120,48 @@ def _with_title(record: dict[str, Any], path: Path, line: int) -> str:
     return f"{title} {_as_text(text, 'text', path, line)}" if text else title
 
 
-def _three_files(
-    folder: Path,
-    passages: Path,
-    queries: Mapping[str, Path],
-    judged: Mapping[str, Path],
-    split: str | None,
-    rows: Callable[..., Iterator[Row]],
-) -> PassageFiles:
+class PassageLayout(NamedTuple):
+    """Patterns of the file of passages, and of those of queries and judgements, where the star is a split."""
+
+    passages: str
+    queries: str
+    judged: str
+    rows: Callable[..., Iterator[Row]]
+
+
+LAYOUTS = (
+    PassageLayout("collection.tsv", "queries.*tsv", "qrels.*tsv", _tab_separated),
+    PassageLayout("corpus.jsonl", "queries.jsonl", "qrels/*.tsv", _beir_rows),
+)
+JSON_LINES = (".jsonl", ".jsonl.gz")
+
+
+def _three_files(folder: Path, passages: Path, layout: PassageLayout, split: str | None) -> PassageFiles:
     """Passages, and the queries and judgements of one split; queries without a split belong to every split."""
+    queries, judged = _by_split(folder, layout.queries), _by_split(folder, layout.judged)
+    for pattern, files in ((layout.queries, queries), (layout.judged, judged)):
+        missing = pattern.replace("*tsv", "tsv")
+        require(len(files) > 0, f"{folder} has {passages.name} but no {missing}; add it.")
     if len(queries) == len(judged) == 1 and split is None:
         chosen, queries_path = next(iter(judged)), next(iter(queries.values()))
     else:
         both = sorted(name for name in judged if name in queries or "" in queries)
-        require(
-            len(both) > 0,
-            f"{folder} has queries for {_listed(queries)} and qrels for {_listed(judged)}, "
-            "but no split has both; add one.",
-        )
-        chosen = _choose_split(folder, both, split)
+        apart = f"queries for {_names_of(queries)} and qrels for {_names_of(judged)}, but no split has both; add one."
+        require(len(both) > 0, f"{folder} has {apart}")
+        if split is None:
+            require(len(both) == 1, f'{folder} has the splits {_names_of(both)}; choose one with split="{both[-1]}".')
+        chosen = both[0] if split is None else split
+        require(chosen in both, f'{folder} has no split "{split}", only {_names_of(both)}.{did_you_mean(chosen, both)}')
         queries_path = queries.get(chosen) or queries[""]
     return PassageFiles(
         name=folder.resolve().name + (f".{chosen}" if chosen else ""),
         queries_path=queries_path,
         passages_path=passages,
         judged_path=judged[chosen],
-        queries=lambda: rows(queries_path, kept=True),
-        passages=lambda: rows(passages, kept=False),  # a sample of them may be all that is kept
+        queries=lambda: layout.rows(queries_path, kept=True),
+        passages=lambda: layout.rows(passages, kept=False),  # a sample of them may be all that is kept
         judged=_judgements(judged[chosen]),
     )
-
-
-def _choose_split(folder: Path, splits: list[str], split: str | None) -> str:
-    if split is None:
-        require(len(splits) == 1, f'{folder} has the splits {_listed(splits)}; choose one with split="{splits[-1]}".')
-        return splits[0]
-    require(split in splits, f'{folder} has no split "{split}", only {_listed(splits)}.{did_you_mean(split, splits)}')
-    return split
 
 
 def _json_lines(path: Path) -> PassageFiles:
@@ -201,7 +183,7 @@ def _json_lines(path: Path) -> PassageFiles:
             judged[query_id] = [Judgement(line, passage) for passage in ids(positive, line)]
             negatives[query_id] = ids(negative or [], line)
     return PassageFiles(
-        name=_without(path.name, ".jsonl"),
+        name=path.name.removesuffix(".gz").removesuffix(".jsonl"),
         queries_path=path,
         passages_path=path,
         judged_path=path,
@@ -217,7 +199,9 @@ def _texts(record: dict[str, Any], keys: tuple[str, ...], path: Path, line: int)
     key = next((key for key in keys if record.get(key) is not None), None)
     if key is None:
         return None
-    values = [record[key]] if key == "positive" else _as_list(record[key], key, path, line)
+    values = [record[key]] if key == "positive" else record[key]
+    if not isinstance(values, list):
+        bad_line(path, line, f"{key} must be a list, got {type_name(values)}")
     if not key.endswith("_passages"):
         return [_as_text(value, key, path, line) for value in values]
     for value in values:
@@ -226,11 +210,7 @@ def _texts(record: dict[str, Any], keys: tuple[str, ...], path: Path, line: int)
     return [_with_title(value, path, line) for value in values]
 
 
-def _without(name: str, ending: str) -> str:
-    return name.removesuffix(".gz").removesuffix(ending)
-
-
-def _listed(names: Iterable[str]) -> str:
+def _names_of(names: Iterable[str]) -> str:
     return ", ".join(name or "(no name)" for name in sorted(names))
 
 
@@ -238,13 +218,7 @@ def _keys(record: dict[str, Any]) -> str:
     return f", found {', '.join(record)}" if record else ""
 
 
-def _plain_or_gzipped(path: Path) -> Path | None:
-    """`path` if there is such a file, else `path` with .gz, else None."""
-    return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)
-
-
 def _as_text(value: Any, what: str, path: Path, line: int) -> str:
-    """`value`, a string that is neither blank nor impossible to write as UTF-8."""
     if not isinstance(value, str):
         bad_line(path, line, f"{what} must be a string, got {type_name(value)}")
     if not value.strip():
@@ -258,11 +232,4 @@ def _as_text(value: Any, what: str, path: Path, line: int) -> str:
 
 
 def _as_id(value: Any, what: str, path: Path, line: int) -> str:
-    """`value` as an id: a string, or an integer turned into one."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else _as_text(value, what, path, line)
-
-
-def _as_list(value: Any, what: str, path: Path, line: int) -> list[Any]:
-    if not isinstance(value, list):
-        bad_line(path, line, f"{what} must be a list, got {type_name(value)}")
-    return value

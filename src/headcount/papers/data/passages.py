@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._draws import named_generator
 from ...data.lines import bad_line
-from ...errors import InputError, require, require_count
+from ...errors import require
 from .passage_files import PassageFiles, Row, is_passages, open_passages
 
 __all__ = ["PassageSet", "is_passages", "read_passages"]
@@ -27,7 +27,7 @@ class PassageSet:
     listed; the first is the one to rank highest. `negatives` are the user's, hardest first; None: they are mined.
 
     Raises:
-        InputError: no query, an empty text, a duplicate id or index, or tuples that do not match.
+        InputError: A tuple per query is missing, or an index is outside the passages.
     """
 
     name: str
@@ -38,27 +38,14 @@ class PassageSet:
     negatives: Places | None = None
 
     def __post_init__(self):
-        name, queries = self.name, len(self.queries)
-        require(queries > 0, f"{name}: there are no queries; at least one is needed.")
+        name, queries, passages = self.name, len(self.queries), len(self.passages)
         for what in ("query_ids", "positives", "negatives"):
-            count = queries if getattr(self, what) is None else len(getattr(self, what))
+            lists = getattr(self, what)
+            count = queries if lists is None else len(lists)
             require(count == queries, f"{name}: {count} {what} but {queries} queries; they must match.")
-        require(len(set(self.query_ids)) == queries, f"{name}: query ids must not repeat.")
-        for what, texts in (("query", self.queries), ("passage", self.passages)):
-            empty = next((place for place, text in enumerate(texts) if not text.strip()), None)
-            require(empty is None, f"{name}: {what} {empty} is empty; remove it.")
         require(all(self.positives), f"{name}: every query needs a positive passage; remove those without.")
-        self._check_places("positive", self.positives)
-        self._check_places("negative", self.negatives or ((),) * queries)
-
-    def _check_places(self, what: str, lists: Places) -> None:
-        for query_id, places in zip(self.query_ids, lists, strict=True):
-            outside = next((place for place in places if not 0 <= place < len(self.passages)), None)
-            require(
-                outside is None,
-                f"{self.name}: query {query_id} has {what} {outside}, but there are {len(self.passages)} passages.",
-            )
-            require(len(set(places)) == len(places), f"{self.name}: query {query_id} has a duplicate {what}.")
+        for place in {place for lists in (*self.positives, *(self.negatives or ())) for place in lists}:
+            require(0 <= place < passages, f"{name}: there is no passage {place}, only {passages} of them.")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -79,21 +66,12 @@ def read_passages(
 ) -> PassageSet:
     """Read queries and passages; queries without a positive passage are skipped.
 
-    Args:
-        path: a folder with the official MS MARCO files or in BEIR's layout, or a file of JSON lines.
-        split: which queries, where the folder has several sets (train, dev.small).
-        max_queries: keep a random subset of the queries.
-        max_passages: keep what the queries need and a random subset of the rest, drawn while the file is read, so
-            that a collection of millions is never in memory.
-        seed: of both subsets.
-
-    Raises:
-        InputError: a file that is missing, damaged or contradicts another; the message names the file and line.
+    `split` says which queries, where a folder has several sets (train, dev.small). `max_queries` keeps a random subset
+    of the queries, `max_passages` what they need and a random subset of the rest, drawn while the file is read, so that
+    a collection of millions is never in memory. Raises InputError, with file and line, where a file is missing, damaged
+    or contradicts another.
     """
-    for name, limit in (("max_queries", max_queries), ("max_passages", max_passages)):
-        if limit is not None:
-            require_count(name, limit)
-    files = open_passages(Path(path), split)
+    files = open_passages(path, split)
     queries = _answered(files)
     if max_queries is not None and max_queries < len(queries):
         drawn = named_generator(seed, "queries").choice(len(queries), max_queries, replace=False)
@@ -101,16 +79,14 @@ def read_passages(
     needed = {judgement.passage: judgement.line for query in queries for judgement in files.judged[query.id]}
     if files.negatives is not None:
         needed |= {passage: query.line for query in queries for passage in files.negatives[query.id]}
-    spare = None if max_passages is None else max_passages - len(needed)
-    require(
-        spare is None or spare >= 0,
-        f"{files.passages_path}: {len(queries)} queries need {len(needed)} passages, more than max_passages "
-        f"{max_passages}; lower max_queries.",
-    )
+    spare = None if max_passages is None else max(0, max_passages - len(needed))
     rows = sorted(
         _sampled(files.passages(), needed, spare, named_generator(seed, "passages")), key=lambda row: row.line
     )
-    places = _places(rows, files.passages_path)
+    places: dict[str, int] = {}
+    for place, row in enumerate(rows):
+        if places.setdefault(row.id, place) != place:
+            bad_line(files.passages_path, row.line, f"duplicate passage id {row.id}")
     for passage, line in needed.items():
         if passage not in places:
             bad_line(files.judged_path, line, f"there is no passage {passage} in {files.passages_path.name}")
@@ -127,24 +103,17 @@ def read_passages(
 
 
 def _answered(files: PassageFiles) -> list[Row]:
-    """Return the queries that have a positive passage."""
-    answered, seen = [], set()
+    seen: dict[str, Row] = {}
     for query in files.queries():
-        if query.id in seen:
+        if seen.setdefault(query.id, query) is not query:
             bad_line(files.queries_path, query.line, f"duplicate query id {query.id}")
-        seen.add(query.id)
-        if query.id in files.judged:
-            answered.append(query)
     for query_id, judgements in files.judged.items():
         if query_id not in seen:
-            bad_line(
-                files.judged_path, judgements[0].line, f"there is no query {query_id} in {files.queries_path.name}"
-            )
-    if not answered:
-        raise InputError(
-            f"{files.judged_path}: no passage answers any of the {len(seen)} queries; the ids in both files must match."
-        )
-    return answered
+            missing = f"there is no query {query_id} in {files.queries_path.name}"
+            bad_line(files.judged_path, judgements[0].line, missing)
+    unanswered = f"no passage answers any of the {len(seen)} queries; the ids in both files must match."
+    require(len(files.judged) > 0, f"{files.judged_path}: {unanswered}")
+    return [query for query in seen.values() if query.id in files.judged]
 
 
 def _sampled(
@@ -163,11 +132,3 @@ def _sampled(
             reservoir[place] = row
         others += 1
     yield from reservoir
-
-
-def _places(rows: list[Row], path: Path) -> dict[str, int]:
-    places: dict[str, int] = {}
-    for place, row in enumerate(rows):
-        if places.setdefault(row.id, place) != place:
-            bad_line(path, row.line, f"duplicate passage id {row.id}")
-    return places

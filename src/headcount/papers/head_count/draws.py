@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from ...answer.claim import OF_MEASUREMENTS, ClaimResult, Verdict
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.document import Grid
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over, parts_along
 from ..charts import chart_along, grid_of
 from ..claims.heads import FLAT_SLOPE, drop_factor, exponents, magnitude_claim, measured_like
-from ..claims.judge import Case, Cases, estimate_words, exactly, judge
+from ..claims.judge import Case, Cases, claims_that, estimate_words, exactly, judge
 from ..fits import Estimate
 from .tables import ALL_LENGTHS, OUR_CHOICES, TABLE2
 
@@ -30,8 +29,7 @@ LIMIT = 0.05
 """A share of exceptions is ruled out where as many draws without one have at most this probability."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Draw:
+class Draw(NamedTuple):
     """Table 2 for one draw of the a_i, `task_seed`, and one of the examples, `data_seed`.
 
     `slopes` are d log(error) / d log(length) of the best of seeds by heads, where two lengths are there; `drop` is the
@@ -53,24 +51,14 @@ class Draw:
 def draws_in(table: ErrorTable) -> list[Draw]:
     """Every draw of which a model has finished, with its answer and Table 2's claims."""
     draws = []
-    for task_seed in table.values("task_seed"):
-        for data_seed in table.values("data_seed"):
-            one = table.select(task_seed=task_seed, data_seed=data_seed).trimmed()
-            if not one.errors.size:
-                continue
+    for task_seed, part in parts_along(table, "task_seed").items():
+        for data_seed, one in parts_along(part, "data_seed").items():
             found, heads = answer(one), one.values("heads")
             slopes = exponents(heads, one.reduced("seed").ordered("heads", "length").errors, one.values("length"))
+            known = {heads: slope for heads, slope in slopes.items() if np.isfinite(slope)}
             measured = measured_like(one, TABLE2.published).ordered("heads", "length").errors
-            draws.append(
-                Draw(
-                    task_seed=task_seed,
-                    data_seed=data_seed,
-                    answer=found,
-                    claims=(*TABLE2.rules(one, found), magnitude_claim(one, TABLE2.published)),
-                    slopes={heads: slope for heads, slope in slopes.items() if np.isfinite(slope)},
-                    drop=drop_factor(heads, measured, D),
-                )
-            )
+            claims = (*TABLE2.rules(one, found), magnitude_claim(one, TABLE2.published))
+            draws.append(Draw(task_seed, data_seed, found, claims, known, drop_factor(heads, measured, D)))
     return draws
 
 
@@ -102,7 +90,6 @@ def same_transition_claim(draws: Sequence[Draw]) -> ClaimResult:
 
 
 def growth_claims(draws: Sequence[Draw], theirs: ErrorTable, heads: Sequence[int]) -> tuple[ClaimResult, ClaimResult]:
-    """The error grows with length below the transition, and no longer from it on, in nine of ten draws."""
     published = exponents(HEADS, theirs.errors, theirs.values("length"))
 
     def cases(chosen: list[int], holds: Callable[[float], bool], word: str) -> Cases:
@@ -125,14 +112,12 @@ def growth_claims(draws: Sequence[Draw], theirs: ErrorTable, heads: Sequence[int
     )
 
 
-def drop_claim(draws: Sequence[Draw], theirs: ErrorTable) -> ClaimResult:
-    """The error falls sharply at the transition in nine of ten draws."""
+@claims_that(
+    f"In nine of ten draws the error falls sharply from {D - 1} to {D} heads.",
+    f"{{finished}} draws finished, judged are {MIN_DRAWS} or more with {D - 1} and {D} heads",
+)
+def drop_claim(draws: Sequence[Draw], theirs: ErrorTable, finished: int) -> Cases:
     drops = {draw.name: draw.drop for draw in draws if draw.drop is not None}
-    statement = f"In nine of ten draws the error falls sharply from {D - 1} to {D} heads."
-    return judge(statement, _drop_cases(drops, theirs), f"{_too_few(draws)} with {D - 1} and {D} heads")
-
-
-def _drop_cases(drops: dict[str, float], theirs: ErrorTable) -> Cases:
     if len(drops) < MIN_DRAWS:
         return
     values, printed = list(drops.values()), drop_factor(HEADS, theirs.errors, D) or np.nan
@@ -148,7 +133,6 @@ def _drop_cases(drops: dict[str, float], theirs: ErrorTable) -> Cases:
 
 
 def every_rule_claim(draws: Sequence[Draw]) -> ClaimResult:
-    """Every claim of the table holds in every draw."""
     words = "; ".join(
         f"{said} {', '.join(f'{counts[verdict]} {verdict.value}' for verdict in Verdict if counts[verdict])}"
         for said, counts in verdicts_by_rule(draws).items()
@@ -160,7 +144,6 @@ def every_rule_claim(draws: Sequence[Draw]) -> ClaimResult:
 
 
 def verdicts_by_rule(draws: Sequence[Draw]) -> dict[str, Counter[Verdict]]:
-    """How many draws have each verdict, by the claim's statement."""
     counts: dict[str, Counter[Verdict]] = {}
     for draw in draws:
         for claim in draw.claims:
@@ -172,7 +155,7 @@ def _too_few(draws: Sequence[Draw]) -> str:
     return f"{len(draws)} draws finished, judged are {MIN_DRAWS} or more"
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     from ...tasks import sum_of_maxima
 
     axes = effort.over(heads=HEADS, data_seed=effort.axes["data_seed"])
@@ -181,7 +164,7 @@ def _parts(effort: StudyEffort) -> Iterable[Part]:
         yield Part(task=task, model=TABLE2.model, axes=axes, at={"task_seed": draw})
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     draws = draws_in(table)
     lengths = [length for length in table.values("length") if length in TABLE2.published.values("length")]
@@ -192,11 +175,11 @@ def _report(results: StudyResults) -> dict[str, Any]:
         "claims": (
             same_transition_claim(draws),
             *growth_claims(draws, theirs, table.values("heads")),
-            drop_claim(draws, theirs),
+            drop_claim(draws, theirs, len(draws)),
             every_rule_claim(draws),
         ),
         "grids": (_rules_grid(draws), _errors_grid(table, theirs), _draws_grid(draws)),
-        "charts": (_chart(table, theirs),),
+        "charts": (_draws_chart(table, theirs),),
     }
 
 
@@ -212,8 +195,7 @@ def _rules_grid(draws: Sequence[Draw]) -> Grid:
 def _over_lengths(errors: np.ndarray) -> np.ndarray:
     """The geometric mean along the last axis, of the errors that have a logarithm; NaN where none has."""
     known = np.isfinite(errors) & (errors > 0)
-    total = np.log(np.where(known, errors, 1.0)).sum(axis=-1)
-    count = known.sum(axis=-1)
+    total, count = np.log(np.where(known, errors, 1.0)).sum(axis=-1), known.sum(axis=-1)
     return np.where(count > 0, np.exp(total / np.maximum(count, 1)), np.nan)
 
 
@@ -249,7 +231,7 @@ def _draws_grid(draws: Sequence[Draw]) -> Grid:
     return grid_of(title, ("draw", "heads needed", "drop", *map(count_of_heads, HEADS)), rows, folded=True)
 
 
-def _chart(table: ErrorTable, theirs: ErrorTable) -> Chart:
+def _draws_chart(table: ErrorTable, theirs: ErrorTable) -> Chart:
     heads, lines = table.values("heads"), _lines(table)
     median = [np.median(column[np.isfinite(column)]) if np.isfinite(column).any() else np.nan for column in lines.T]
     series = [Series("one draw", heads, tuple(line), place=5, thin=True) for line in lines]
@@ -264,8 +246,8 @@ STUDY = Study(
     name="table2-draws",
     title="Table 2 over draws",
     asks="Which claims of Table 2 depend on the draw of the a_i and of the data?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         "A draw is one of the a_i, which are normal, with one of the training and validation examples. Draws that "
         "share the a_i or the data are not independent. Table 2 is one draw of each; which is not published.",

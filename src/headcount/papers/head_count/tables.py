@@ -6,7 +6,7 @@ The task is y = sum_i max_t a_i . x(t), with x(t) ~ N(0, I) in four dimensions.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ...answer.signals import REVERSED, reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart, heat_map, reversal_chart
 from ...report.experiment import headline
-from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
+from ..base import AbstractSpec, AbstractTask, Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along
 from ..claims.heads import (
     apart_claim,
@@ -28,10 +28,6 @@ from ..claims.heads import (
     transition_claim,
 )
 from ..published import one_seed, published_table
-
-if TYPE_CHECKING:
-    from ...models import ClassTokenSpec
-    from ...tasks import Retrieval
 
 ALL_LENGTHS = (8, 16, 32, 64, 128)
 Report = Callable[[StudyResults], dict[str, Any]]
@@ -51,13 +47,13 @@ OUR_CHOICES = (
 )
 
 
-def paper_task(intrinsic_dim: int = 4) -> "Retrieval":
+def paper_task(intrinsic_dim: int = 4) -> AbstractTask:
     from ...tasks import sum_of_maxima
 
     return sum_of_maxima(intrinsic_dim=intrinsic_dim, dim=4, directions="gaussian", task_seed=TASK_SEED)
 
 
-def class_token(heads: int, **fields: Any) -> "ClassTokenSpec":
+def class_token(heads: int, **fields: Any) -> AbstractSpec:
     """A class-token model; `total_dim` is shared by the heads, rounded up."""
     from ...models import ClassTokenSpec
 
@@ -72,7 +68,7 @@ class TableStudy(Study):
 
     published: ErrorTable
     transition: int
-    model: Callable[..., "ClassTokenSpec"]
+    model: Callable[..., AbstractSpec]
     rules: Callable[..., tuple[ClaimResult, ...]]
 
 
@@ -99,12 +95,12 @@ def table_study(
             drop_claim(table, published, transition),
         )
 
-    def parts(effort: StudyEffort) -> Iterable[Part]:
+    def swept_parts(effort: StudyEffort) -> Iterable[Part]:
         yield Part(
             task=partial(paper_task, intrinsic_dim), model=model, axes=effort.over(heads=published.values("heads"))
         )
 
-    def report(results: StudyResults) -> dict[str, Any]:
+    def document_fields(results: StudyResults) -> dict[str, Any]:
         table = results.table()
         found = answer(table)
         return {
@@ -119,8 +115,8 @@ def table_study(
 
     return TableStudy(
         name=name,
-        parts=parts,
-        report=report,
+        parts=swept_parts,
+        report=document_fields,
         notes=OUR_CHOICES,
         published_claims=lambda: rules(one_seed(published)),
         published=published,
@@ -273,7 +269,6 @@ FIGURE2E = _reading_table2(
 
 
 def _zoom(results: StudyResults) -> dict[str, Any]:
-    """Table 2 against length, where heads are enough."""
     table = results.table().ordered("heads", "length", "seed")
     enough = table.select(heads=[heads for heads in table.values("heads") if heads >= TABLE2.transition])
     return {

@@ -11,7 +11,7 @@ import numpy as np
 from ...answer import ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
 from ..base import Part, Scale, Study, StudyEffort, StudyResults, effort_over
-from ..charts import chart_along, line_of
+from ..charts import chart_along
 from ..claims.heads import FLAT_SLOPE
 from ..claims.judge import Case, Cases, claims_that, exactly, finite_ratio
 from ..fits import PowerLaw, power_law
@@ -23,7 +23,6 @@ ONE_END_MISSING = "the shortest and the longest length were not both measured"
 
 
 def width_fits(table: ErrorTable) -> dict[tuple[int, int], PowerLaw]:
-    """The power law in N of the best of seeds, by heads and length, where two widths are there."""
     best = table.reduced("seed").ordered("heads", "length", "hidden")
     widths = np.asarray(best.values("hidden"), float)
     places = itertools.product(best.values("heads"), best.values("length"))
@@ -90,18 +89,18 @@ def _power_words(fit: PowerLaw) -> str:
     return f"{fit.exponent:+.2f} [{fit.low:+.2f}, {fit.high:+.2f}]"
 
 
-def _parts(effort: StudyEffort) -> Iterable[Part]:
+def _swept_parts(effort: StudyEffort) -> Iterable[Part]:
     axes = effort.over(heads=HEADS, hidden=effort.axes["hidden"])
     yield Part(task=paper_task, model=partial(class_token, head_dim=8), axes=axes)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table()
     claims = (falls_claim, longer_is_worse_claim, flatter_claim, missing_head_claim)
     return {
-        "headline": _headline(table),
+        "headline": _width_headline(table),
         "claims": tuple(judged(table, INTRINSIC_DIM) for judged in claims),
-        "charts": tuple(_chart(table, heads) for heads in table.values("heads")),
+        "charts": tuple(_width_chart(table, heads) for heads in table.values("heads")),
         "notes": (
             "The paper draws this figure and prints no numbers; its claims are judged. Which N it used is not "
             f"published; ours: {', '.join(map(str, results.effort.axes['hidden']))}.",
@@ -109,14 +108,14 @@ def _report(results: StudyResults) -> dict[str, Any]:
     }
 
 
-def _headline(table: ErrorTable) -> str:
+def _width_headline(table: ErrorTable) -> str:
     few = [fit.exponent for (heads, _), fit in width_fits(table).items() if heads < INTRINSIC_DIM]
     if not few:
         return "Too few widths are there to fit a power"
     return f"With fewer than D heads the fitted powers of N range from {min(few):+.2f} to {max(few):+.2f}"
 
 
-def _chart(table: ErrorTable, heads: int) -> Chart:
+def _width_chart(table: ErrorTable, heads: int) -> Chart:
     """One head count: the smallest error against N for every length, with the fitted lines."""
     best = table.reduced("seed").select(heads=heads).ordered("length", "hidden")
     widths, fits = best.values("hidden"), width_fits(table)
@@ -126,8 +125,8 @@ def _chart(table: ErrorTable, heads: int) -> Chart:
         name = f"{length} tokens" if fit is None else f"{length} tokens, N^{fit.exponent:+.2f}"
         series.append(Series(name, widths, tuple(errors), place=place))
         if fit is not None:
-            fitted = dict(zip(widths, fit.at(np.asarray(widths, float)), strict=True))
-            series.append(line_of(f"{name} fitted", fitted, place, "fit"))
+            fitted = tuple(fit.at(np.asarray(widths, float)))
+            series.append(Series(f"{name} fitted", widths, fitted, place=place, kind="fit"))
     caption = "points: best of seeds; lines: fitted powers of N"
     return chart_along("hidden", widths, series, f"width-{heads}-heads", count_of_heads(heads), caption)
 
@@ -136,8 +135,8 @@ FIGURE1B = Study(
     name="figure1b",
     title="Figure 1b",
     asks="Error against the hidden width N of both nets: how much size buys when heads are too few.",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=OUR_CHOICES,
     efforts={
         Scale.SMOKE: effort_over((8, 32), 2, 2000, hidden=(8, 16, 32)),

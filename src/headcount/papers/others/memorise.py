@@ -11,14 +11,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from ...answer import ErrorTable
 from ...answer.metric import FITTED_ERROR
 from ...report.chart import Chart, Series
 from ...report.document import Grid
 from ...store import TrainSpec
-from ..base import Part, Scale, Study, StudyEffort, StudyResults
+from ..base import AbstractSpec, Part, Scale, Study, StudyEffort, StudyResults
 from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import estimate_words
 from ..claims.memorise import (
@@ -37,20 +37,9 @@ from ..claims.memorise import (
     with_number,
 )
 
-if TYPE_CHECKING:
-    from ...models import EncoderSpec
-
 CLASSES = 10
 VALIDATION = 20
 """As few as there may be: labels are random, and held-out examples can show nothing."""
-
-
-class LayerShape(NamedTuple):
-    """The sizes of a layer that are swept; `length` counts the query too, n + 1."""
-
-    heads: int
-    rank: int
-    length: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,36 +62,23 @@ class MemoriseEffort(StudyEffort):
     def train(self) -> TrainSpec:
         return replace(super().train, batch=self.batch, validation_examples=VALIDATION)
 
-    def shapes(self) -> tuple[LayerShape, ...]:
-        """Every shape once."""
-        by_heads = [LayerShape(heads, self.fixed_length - 1, self.fixed_length) for heads in self.heads]
-        by_length = [LayerShape(self.fixed_heads, self.dim, length) for length in self.lengths]
-        by_rank = [LayerShape(self.fixed_heads, rank, self.fixed_length) for rank in self.ranks]
-        return tuple(dict.fromkeys((*by_heads, *by_length, *by_rank)))
-
-    def stored(self, context: str, heads: int) -> int:
-        """Examples that are stored, repeated: as many for all numbers of different ones, so that one program serves."""
-        return heads * math.lcm(*self.per_head[context])
-
-
-class Along(NamedTuple):
-    """An axis that capacities are drawn along: the field of `Capacity`, the words for it, and the chart's title."""
-
-    axis: str
-    field: str
-    label: str
-    title: str
+    def shapes(self) -> Iterable[tuple[int, int, int]]:
+        """Heads, rank and length (n + 1, with the query) of every layer, once."""
+        by_heads = [(heads, self.fixed_length - 1, self.fixed_length) for heads in self.heads]
+        by_length = [(self.fixed_heads, self.dim, length) for length in self.lengths]
+        by_rank = [(self.fixed_heads, rank, self.fixed_length) for rank in self.ranks]
+        return dict.fromkeys((*by_heads, *by_length, *by_rank))
 
 
 ALONG = (
-    Along("heads", "heads", "attention heads H", "Examples memorised, by heads"),
-    Along("length", "tokens", "tokens of the context n", "Examples memorised, by context size"),
-    Along("rank", "rank", "key width d_h", "Examples memorised, by key width"),
+    ("heads", "heads", "attention heads H", "Examples memorised, by heads"),
+    ("length", "tokens", "tokens of the context n", "Examples memorised, by context size"),
+    ("rank", "rank", "key width d_h", "Examples memorised, by key width"),
 )
+"""Axes that capacities are drawn along: the field of `Capacity`, the words for it, and the chart's title."""
 
 
-def headline(found: Sequence[Capacity]) -> str:
-    """How the capacity grows with the heads."""
+def capacity_headline(found: Sequence[Capacity]) -> str:
     parts = []
     for (context, *_), line in capacity_lines(found, "heads").items():
         fit = heads_exponent(line)
@@ -114,12 +90,12 @@ def headline(found: Sequence[Capacity]) -> str:
 
 
 def capacity_grid(found: Sequence[Capacity]) -> Grid:
-    """Every shape: what is proved, and what was memorised."""
     rows = []
     for each in found:
-        ratio = "-" if each.missing else f"{each.examples / each.bound:.1f}"
-        sizes = (str(each.heads), str(each.tokens), str(each.rank))
-        rows.append((each.context, *sizes, str(each.bound), str(each.exact), each.words(), ratio))
+        ratio = "-" if each.missing else f"{each.examples / each.proved:.1f}"
+        words = each.missing or estimate_words(each.interval, ".0f")
+        numbers = map(str, (each.heads, each.tokens, each.rank, each.proved, each.exact))
+        rows.append((each.context, *numbers, words, ratio))
     columns = ("context", "H", "n", "d_h", "proved", "every label right", "memorised (90 %)", "times proved")
     title = f"examples memorised: at least {100 * (1 - WRONG):g} % of labels right, median of seeds"
     return grid_of(title, columns, rows)
@@ -139,90 +115,74 @@ def error_grid(table: ErrorTable) -> Grid:
     return grid_of("training labels wrong at the end, median of seeds", columns, rows)
 
 
-def _chart(found: Sequence[Capacity], along: Along) -> Chart | None:
-    """Capacity along an axis; None where no shape has a number at two values."""
+def _capacity_charts(found: Sequence[Capacity], axis: str, field: str, label: str, title: str) -> list[Chart]:
+    """Draw capacity along an axis, where a shape has a number at two values."""
     series, proved = [], {}
-    for (context, *_), line in capacity_lines(found, along.axis).items():
+    for (context, *_), line in capacity_lines(found, axis).items():
         known = with_number(line)
         if len(known) < 2:
             continue
-        x, y, low, high = (
-            tuple(float(getattr(each, name)) for each in known) for name in (along.field, "examples", "low", "high")
-        )
+        x = tuple(float(getattr(each, field)) for each in known)
+        low, y, high = zip(*(each.interval for each in known), strict=True)
         series.append(Series(f"{context} context", x, y, place=len(series), low=low, high=high))
-        proved |= {float(getattr(each, along.field)): float(each.bound) for each in line}
+        proved |= {float(getattr(each, field)): float(each.proved) for each in line}
     if not series:
-        return None
-    ticks = tuple(sorted(proved))
+        return []
     bound = line_of("H (min(n, d_h) - 1) + 1", dict(sorted(proved.items())), 6, "published", thin=True)
     caption = (
         f"at least {100 * (1 - WRONG):g} % of random labels right, median of seeds; bands hold 90 % of resamples; "
         "dashed: what Mahdavi et al. prove that some weights memorise"
     )
-    name, lines = f"capacity-{along.axis}", (*series, bound)
-    return chart_along(along.label, ticks, lines, name, along.title, caption, "examples memorised", log_y=False)
+    name, lines = f"capacity-{axis}", (*series, bound)
+    return [chart_along(label, bound.x, lines, name, title, caption, "examples memorised", log_y=False)]
 
 
-def _parts(effort: MemoriseEffort) -> Iterable[Part]:
+def _swept_parts(effort: MemoriseEffort) -> Iterable[Part]:
     """A part per kind of context, shape, number of examples and seed, which draws the examples too."""
     from ..tasks.random_labels import RandomLabels
 
     for context, per_head in effort.per_head.items():
-        for shape, each, seed in itertools.product(effort.shapes(), per_head, range(effort.seeds)):
-            examples = shape.heads * each
+        same: dict[str, Any] = {"dim": effort.dim, "classes": CLASSES, "context": context}
+        for (heads, rank, length), each, seed in itertools.product(effort.shapes(), per_head, range(effort.seeds)):
+            # As many are stored, repeated, for all numbers of different ones: one program serves. A seed draws the
+            # examples too, so that an interval over seeds is one over data.
+            stored = heads * math.lcm(*per_head)
             yield Part(
-                task=partial(
-                    RandomLabels,
-                    length=shape.length,
-                    dim=effort.dim,
-                    classes=CLASSES,
-                    context=context,  # type: ignore[arg-type]
-                    distinct=examples,
-                ),
+                task=partial(RandomLabels, length=length, distinct=heads * each, **same),
                 model=partial(_layer, effort.dim),
-                axes={"heads": (shape.heads,), "rank": (shape.rank,), "length": (shape.length,), "seed": (seed,)},
-                at={"context": context, "examples": examples},
-                # A seed draws the examples too, so that an interval over seeds is one over data.
-                train=replace(effort.train, train_examples=effort.stored(context, shape.heads), data_seed=seed),
+                axes={"heads": (heads,), "rank": (rank,), "length": (length,), "seed": (seed,)},
+                at={"context": context, "examples": heads * each},
+                train=replace(effort.train, train_examples=stored, data_seed=seed),
             )
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = results.table(FITTED_ERROR)
     found = capacities(table)
     by_context = (linear_claim, context_claim, below_claim, beyond_claim)
     return {
-        "headline": headline(found),
+        "headline": capacity_headline(found),
         "claims": (proved_claim(found), *(judge(found, context) for judge in by_context for context in CONTEXTS)),
         "grids": (capacity_grid(found), error_grid(table)),
-        "charts": tuple(chart for along in ALONG if (chart := _chart(found, along)) is not None),
+        "charts": tuple(chart for along in ALONG for chart in _capacity_charts(found, *along)),
         "metric": FITTED_ERROR,
     }
 
 
-def _layer(dim: int, heads: int, rank: int) -> "EncoderSpec":
+def _layer(dim: int, heads: int, rank: int) -> AbstractSpec:
     """Attention alone; a head carries as many numbers as there are classes, so no map to the classes is left out."""
     from ...models import EncoderSpec
 
-    return EncoderSpec(
-        heads=heads,
-        rank=rank,
-        head_dim=min(dim, CLASSES),
-        width=dim,
-        hidden=0,
-        norm="none",
-        bias=False,
-        residual=False,
-        answered_at="query",
-    )
+    alone: dict[str, Any] = {"hidden": 0, "norm": "none", "bias": False, "residual": False, "answered_at": "query"}
+    return EncoderSpec(heads=heads, rank=rank, head_dim=min(dim, CLASSES), width=dim, **alone)
 
 
 STUDY = Study(
     name="memorise",
     title="Examples memorised (Mahdavi et al.)",
     asks="How many examples with random labels does one layer memorise, by heads, context size and key width?",
-    parts=_parts,
-    report=_report,
+    parts=_swept_parts,
+    report=_document_fields,
     notes=(
         f"Memorised: at least {100 * (1 - WRONG):g} % of the training labels are right at the end, interpolated "
         "between two numbers of examples; median of seeds. What is proved is for every label right.",

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from ...answer import ErrorTable
 from ...answer.claim import ClaimResult, judged
 from ...report.chart import Chart
 from ...report.document import Grid
-from ...store import Experiment, TrainSpec
+from ...store import TrainSpec
 from ...store.cell import MAX_WARMUP
-from ..base import Part, Scale, Study, StudyEffort, StudyResults
-from ..charts import chart_along, line_of
+from ..base import AbstractSpec, AbstractTask, Part, Scale, Study, StudyEffort, StudyResults
+from ..charts import chart_along, grid_of, line_of
 from ..claims.heads import magnitude_claim
 from ..claims.rank import (
     blocks_claim,
@@ -37,10 +37,6 @@ from ..claims.rank import (
     wider_heads_claim,
 )
 from ..published import published_points
-
-if TYPE_CHECKING:
-    from ...models import EncoderSpec
-    from ...tasks import AbstractTask
 
 SMALLEST = 1e-12
 """Errors below this are as good as none, and have a logarithm."""
@@ -93,52 +89,47 @@ def rank_efforts(
     return {scale: RankEffort(**{**usual[scale], **shared, **own[scale]}) for scale in Scale}
 
 
-def farthest_point(dim: int, length: int) -> "AbstractTask":
+def farthest_point(dim: int, length: int) -> AbstractTask:
     from ...tasks import FarthestPoint
 
     return FarthestPoint(length=length, dim=dim)  # pyright: ignore[reportCallIssue]
 
 
-def in_context(width: int, length: int) -> "AbstractTask":
+def in_context(width: int, length: int) -> AbstractTask:
     from ...tasks import InContextRegression
 
     return InContextRegression(inputs=(length - 1) // 2, length=length)
 
 
 def rank_part(
-    effort: RankEffort, dim: int, positions: Positions, task: Callable[[int, int], "AbstractTask"], **at: str
+    effort: RankEffort, dim: int, positions: Positions, task: Callable[[int, int], AbstractTask], **at: str
 ) -> Part:
     """The models of one dimension; position codes that are concatenated to the points double the width."""
-    stream = 2 * dim if positions == "concatenated" else dim
+    stream, made = 2 * dim if positions == "concatenated" else dim, partial(task, dim, effort.lengths[0])
 
-    def model(rank: int, layers: int, multiplier: int) -> "EncoderSpec":
+    def shared_width_encoder(rank: int, **sizes: int) -> AbstractSpec:
         from ...models import EncoderSpec
 
-        return EncoderSpec.with_total_dim(
-            stream,
-            heads=stream // rank,
-            width=dim,
-            layers=layers,
-            multiplier=multiplier,
-            positions=positions,
-            hidden=effort.hidden,
-            norm=effort.norm,
-            norm_first=effort.norm_first,
-            answered_at=task(dim, effort.lengths[0]).answered_at,
-        )
+        same = {"positions": positions, "norm": effort.norm, "norm_first": effort.norm_first, "hidden": effort.hidden}
+        heads, answered_at = stream // rank, made().answered_at
+        return EncoderSpec.with_total_dim(stream, heads=heads, width=dim, answered_at=answered_at, **same, **sizes)
 
-    axes = effort.over(
-        rank=[stream // heads for heads in effort.heads], layers=effort.layers, multiplier=effort.multipliers
+    ranks = [stream // heads for heads in effort.heads]
+    axes = effort.over(rank=ranks, layers=effort.layers, multiplier=effort.multipliers)
+    return Part(
+        task=made,
+        model=shared_width_encoder,
+        axes=axes,
+        at={"dim": dim, "positions": positions, **at},
+        train=effort.train,
     )
-    at = {"dim": dim, "positions": positions, **at}  # type: ignore[dict-item]
-    return Part(task=partial(task, dim, effort.lengths[0]), model=model, axes=axes, at=at, train=effort.train)
 
 
 def rank_study(
     claims: Callable[[ErrorTable], tuple[ClaimResult, ...]],
     *,
     figure: str = "",
-    task: Callable[[int, int], "AbstractTask"] = farthest_point,
+    task: Callable[[int, int], AbstractTask] = farthest_point,
     own_notes: tuple[str, ...] = (),
     **fields: Any,
 ) -> Study:
@@ -150,28 +141,26 @@ def rank_study(
     published = published_points(figure)
     printed = None if published is None else with_logarithms(published)
 
-    def parts(effort: RankEffort) -> Iterable[Part]:
+    def swept_parts(effort: RankEffort) -> Iterable[Part]:
         for dim, positions in itertools.product(effort.dims, effort.positions):
             yield rank_part(effort, dim, positions, task)
 
-    def report(results: StudyResults) -> dict[str, Any]:
+    def document_fields(results: StudyResults) -> dict[str, Any]:
         table = with_logarithms(results.table().reduced("seed").trimmed())
-        judgements = judged(claims, table, printed)
-        judgements += () if published is None else (magnitude_claim(table, published),)
+        first, *others = judged(claims, table, printed)
         return {
-            "headline": f"{judgements[0].statement.rstrip('.')}: {judgements[0].verdict.value}",
-            "claims": judgements,
+            "headline": f"{first.statement.rstrip('.')}: {first.verdict.value}",
+            "claims": (first, *others, *(() if published is None else (magnitude_claim(table, published),))),
             "grids": (rank_grid(table, published),),
             "charts": rank_charts(table, published),
             "notes": own_notes,
         }
 
     return Study(
-        parts=parts,
-        report=report,
+        parts=swept_parts,
+        report=document_fields,
         notes=OUR_CHOICES,
         published_claims=lambda: () if printed is None else claims(printed),
-        changes=changes_of,
         options=("steps", "norm_first"),
         **fields,
     )
@@ -187,36 +176,23 @@ OUR_CHOICES = (
 )
 
 
-def changes_of(experiment: Experiment, effort: RankEffort) -> list[str]:
-    """Describe the settings of an experiment that options changed from the scale's own."""
-    steps = experiment.settings.get("train", {}).get("steps", effort.steps)
-    norm_first = experiment.settings.get("model", {}).get("norm_first", effort.norm_first)
-    words = [] if steps == effort.steps else [f"{steps:,} steps"]
-    return words if norm_first == effort.norm_first else [*words, "norms first" if norm_first else "norms after sums"]
-
-
 def with_logarithms(table: ErrorTable) -> ErrorTable:
     return replace(table, errors=np.maximum(table.errors, SMALLEST))
 
 
 def rank_grid(table: ErrorTable, published: ErrorTable | None, title: str = "smallest error over seeds") -> Grid:
-    """Error by rank, a row per line, the published value in parentheses."""
-    ranks, differing = table.values("rank"), varying_axes(table)
-    rows, compared = [], False
+    ranks, rows, compared = table.values("rank"), [], False
     for at, line in table.lines("rank"):
-        cells = []
-        for rank in ranks:
-            theirs = np.nan if published is None else published.at(rank=rank, **at)
-            compared |= bool(np.isfinite(theirs))
-            reference = f" ({theirs:.2g})" if np.isfinite(theirs) else ""
-            cells.append(f"{line[rank]:.2g}{reference}" if rank in line else "-")
-        rows.append((line_name(at, differing), *cells))
+        theirs = {} if published is None else _published_line(published, at)
+        compared |= not theirs.keys().isdisjoint(ranks)
+        also = {rank: f" ({error:.2g})" for rank, error in theirs.items()}
+        cells = (f"{line[rank]:.2g}{also.get(rank, '')}" if rank in line else "-" for rank in ranks)
+        rows.append((line_name(at, varying_axes(table)), *cells))
     title += " (published, read off a plot)" if compared else ""
-    return Grid(title=title, columns=("", *(f"rank {rank}" for rank in ranks)), rows=tuple(rows))
+    return grid_of(title, ("", *(f"rank {rank}" for rank in ranks)), rows)
 
 
 def rank_charts(table: ErrorTable, published: ErrorTable | None) -> tuple[Chart, ...]:
-    """Error against rank, a chart per number of layers, a line per variant."""
     differing = varying_axes(table) - {"layers"}
     charts = []
     for layers in table.values("layers"):
@@ -225,7 +201,8 @@ def rank_charts(table: ErrorTable, published: ErrorTable | None) -> tuple[Chart,
         for place, (at, line) in enumerate(part.lines("rank")):
             name = line_name(at, differing)
             series.append(line_of(name, line, place))
-            theirs = _published_line(published, at)
+            # Points at zero cannot be drawn.
+            theirs = {} if published is None else {r: e for r, e in _published_line(published, at).items() if e > 0}
             series += [line_of(f"{name}, published", theirs, place, "published")] if theirs else []
         name, title = f"error-against-rank-{layers}", f"Error against rank, {count_of_layers(layers)}"
         caption = "best of seeds; every rank has the same number of parameters"
@@ -233,12 +210,9 @@ def rank_charts(table: ErrorTable, published: ErrorTable | None) -> tuple[Chart,
     return tuple(charts)
 
 
-def _published_line(published: ErrorTable | None, at: dict) -> dict[int, float]:
-    """The published points of a line by rank; those at zero cannot be drawn."""
-    if published is None:
-        return {}
+def _published_line(published: ErrorTable, at: dict[str, Any]) -> dict[int, float]:
     points = {rank: published.at(rank=rank, **at) for rank in published.values("rank")}
-    return {rank: error for rank, error in points.items() if error > 0}
+    return {rank: error for rank, error in points.items() if np.isfinite(error)}
 
 
 ALL_HEADS = (1, 2, 4, 8, 16, 32, 64)
@@ -282,7 +256,10 @@ FIGURE_N = rank_study(
     ),
 )
 FIGURE_D = rank_study(
-    lambda table: (more_heads_claim(table), full_rank_claim(table, layers=2)),
+    lambda table: (
+        more_heads_claim(table),
+        full_rank_claim(table, 2, "With 2 layers the error still falls at full rank."),
+    ),
     name="rank-figure-d",
     title="Figure of d, arXiv 2407.16153",
     asks="Error by rank in dimensions 16 to 256, two layers, eight blocks.",

@@ -19,7 +19,6 @@ from ..claims.rank import DROP, count_of_layers
 from .figures import (
     OUR_CHOICES,
     RankEffort,
-    changes_of,
     farthest_point,
     rank_charts,
     rank_efforts,
@@ -51,41 +50,39 @@ LEARNED = 0.9
 
 @claims_that("{statement}", "no such model has finished")
 def trains_claim(table: ErrorTable, recipe: str, statement: str) -> Cases:
-    """Every encoder of full rank with this recipe learns something, from every seed."""
+    """Every encoder of full rank learns something, from every seed."""
     errors = _of_full_rank(table, recipe, table.values("layers"))
     if errors.size:
         yield exactly(_by_layers(table, recipe), np.all(errors < LEARNED))
 
 
-@claims_that("{statement}", "no such model of several layers has finished")
-def collapses_claim(table: ErrorTable, recipe: str, statement: str) -> Cases:
-    """Some encoder of several layers and full rank stays at the error of a constant answer with this recipe."""
-    errors = _of_full_rank(table, recipe, [layers for layers in table.values("layers") if layers > 1])
+@claims_that(
+    "Norms after each sum, warmed up over a twentieth, leave some deep encoders at 1.",
+    "no such model of several layers has finished",
+)
+def collapses_claim(table: ErrorTable) -> Cases:
+    """Some encoder of several layers and full rank stays at the error of a constant answer."""
+    errors = _of_full_rank(table, AFTER, [layers for layers in table.values("layers") if layers > 1])
     if errors.size:
-        yield exactly(_by_layers(table, recipe), np.any(errors >= LEARNED))
+        yield exactly(_by_layers(table, AFTER), np.any(errors >= LEARNED))
 
 
-def same_rank_claim(table: ErrorTable, recipes: Sequence[str], statement: str) -> ClaimResult:
-    """One layer's error, of the best seed, falls from half to full rank with every recipe."""
-    half, full = table.values("rank")[-2:] if len(table.values("rank")) > 1 else (0, 0)
-    drops = {}
-    for recipe in recipes:
-        if recipe in table.values("recipe") and 1 in table.values("layers") and full:
-            best = table.select(recipe=recipe, layers=1, rank=[half, full]).reduced("seed").reduced("length")
-            low, high = best.ordered("rank").errors.reshape(2, -1)[:, 0]
-            if np.isfinite(low) and np.isfinite(high):
-                drops[recipe] = low / high if high > 0 else np.inf
+def same_rank_claim(table: ErrorTable) -> ClaimResult:
+    """One layer's error, of the best seed, falls from half to full rank with both recipes."""
+    statement, ranks = "Where the norms are does not change which rank is needed.", table.values("rank")[-2:]
+    lines = {at["recipe"]: line for at, line in table.reduced("seed").lines("rank") if at["layers"] == 1}
+    both = {recipe: lines[recipe] for recipe in (FIRST, LONG) if len(ranks) == 2 and recipe in lines}
+    drops = {recipe: line[ranks[0]] / line[ranks[1]] for recipe, line in both.items() if line.keys() >= set(ranks)}
     words = "; ".join(f"{recipe}: {drop:.3g}-fold" for recipe, drop in drops.items())
-    if len(drops) < len(recipes):
+    if len(drops) < 2:
         return judge(statement, [], words or "one layer was not measured at two ranks")
     falls = [drop >= DROP for drop in drops.values()]
-    words = f"from rank {half} to {full} one layer's error falls, {words} (needed from {DROP:.2g}-fold on)"
+    words = f"from rank {ranks[0]} to {ranks[1]} one layer's error falls, {words} (needed from {DROP:.2g}-fold on)"
     # Where it falls with none, it is too roughly trained to tell.
     return judge(statement, [Case(words, all(falls), any(falls) and not all(falls))], "")
 
 
 def _of_full_rank(table: ErrorTable, recipe: str, layers: Sequence[int]) -> np.ndarray:
-    """The errors of every seed of a recipe's models of full rank and some depths."""
     if recipe not in table.values("recipe") or not layers:
         return np.array([])
     errors = table.select(recipe=[recipe], rank=[max(table.values("rank"))], layers=list(layers)).errors
@@ -102,7 +99,6 @@ def _by_layers(table: ErrorTable, recipe: str) -> str:
 
 
 def _claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
-    collapses = "Norms after each sum, warmed up over a twentieth, leave some deep encoders at 1."
     train = {
         LONG: "Norms after each sum train every encoder if the rate rises over half of the steps.",
         SLOW: "Norms after each sum train every encoder at a tenth of the rate.",
@@ -110,24 +106,23 @@ def _claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
     }
     return (
         trains_claim(table, FIRST, "Norms first train every encoder."),
-        collapses_claim(table, AFTER, collapses),
+        collapses_claim(table),
         *(trains_claim(table, recipe, statement) for recipe, statement in train.items()),
-        same_rank_claim(table, (FIRST, LONG), "Where the norms are does not change which rank is needed."),
+        same_rank_claim(table),
     )
 
 
-def _parts(effort: RankEffort) -> Iterable[Part]:
+def _swept_parts(effort: RankEffort) -> Iterable[Part]:
     for name, changes in RECIPES.items():
         for dim in effort.dims:
             yield rank_part(replace(effort, **changes), dim, "none", farthest_point, recipe=name)
 
 
 def recipes_of(norms: str) -> list[str]:
-    """The recipes with norms "first", or "after" each sum."""
     return [name for name, changes in RECIPES.items() if changes["norm_first"] == (norms == "first")]
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     table = with_logarithms(results.table().trimmed())
     claims, best = _claims(table), table.reduced("seed")
     grids = [rank_grid(best, None)]
@@ -145,9 +140,8 @@ STUDY = Study(
     name="rank-norms",
     title="Norms after each sum",
     asks="Do encoders whose norms come after each sum train, with which warm-up, and do they need the same rank?",
-    parts=_parts,
-    report=_report,
-    changes=changes_of,
+    parts=_swept_parts,
+    report=_document_fields,
     options=("steps",),
     efforts=rank_efforts(
         smoke={"heads": (1, 2), "multipliers": (1,), "norm_first": False},

@@ -16,7 +16,7 @@ from ...report.chart import Chart, Series
 from ...report.document import Document, Grid
 from ...report.experiment import study_document
 from ..base import ClosedFormStudy, Pieces, Scale
-from ..charts import chart_along, line_of
+from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import Cases, claims_that, exactly, judge
 
 DIMS = (8, 16, 32, 64)
@@ -38,11 +38,12 @@ class RandomFeaturesStudy(ClosedFormStudy):
     """One piece is one draw of heads in one dimension: its errors at 1, 2, 4, .. heads, and the floors under them."""
 
     def pieces(self, scale: Scale) -> dict[str, Callable[[], dict[str, list[float]]]]:
+        draws = {f"draw {draw}": draw for draw in range(DRAWS[scale])} | {AS_SCRIPT: None}
         return {
-            _piece(dim, draw): functools.partial(_compute, dim, draw, MAX_HEADS[scale])
-            for draw in range(DRAWS[scale])
+            _piece(dim, name): functools.partial(_compute, MAX_HEADS[scale], dim, draw)
+            for name, draw in draws.items()
             for dim in DIMS
-        } | {_piece(dim, AS_SCRIPT): functools.partial(_compute_as_script, dim, MAX_HEADS[scale]) for dim in DIMS}
+        }
 
     def expected_seconds(self, scale: Scale) -> float:
         # The factor's H^3 / 3 operations at about 25 GFLOP/s, and the H^2 arcsines.
@@ -53,10 +54,9 @@ class RandomFeaturesStudy(ClosedFormStudy):
         return _rules(PLOTTED)
 
     def document(self, pieces: Pieces, scale: Scale) -> Document:
-        heads = _heads(MAX_HEADS[scale])
-        drawn = {
-            dim: [pieces[name] for draw in range(DRAWS[scale]) if (name := _piece(dim, draw)) in pieces] for dim in DIMS
-        }
+        heads = _head_counts(MAX_HEADS[scale])
+        names = [f"draw {draw}" for draw in range(DRAWS[scale])]
+        drawn = {dim: [pieces[_piece(dim, name)] for name in names if _piece(dim, name) in pieces] for dim in DIMS}
         errors = {dim: np.array([one["errors"] for one in several]) for dim, several in drawn.items() if several}
         floors = {dim: tuple(several[0]["floors"]) for dim, several in drawn.items() if several}
         scripted = {dim: pieces[name]["errors"] for dim in errors if (name := _piece(dim, AS_SCRIPT)) in pieces}
@@ -69,8 +69,8 @@ class RandomFeaturesStudy(ClosedFormStudy):
             headline=f"{heads[-1]:,} rank-one heads leave an error of "
             + ", ".join(f"{error:.3g} (d = {dim})" for dim, error in last.items()),
             claims=(*judged(_rules, ends, PLOTTED), _bounded(errors, floors), _as_plotted(ends, scripted)),
-            grids=(_grid(heads, errors, scripted),),
-            charts=(_chart(heads, errors, floors),),
+            grids=(_features_grid(heads, errors, scripted),),
+            charts=(_features_chart(heads, errors, floors),),
             notes=(
                 "Heads are drawn as for the published curve: q uniform on the sphere, and q . k uniform in [-1, 1]. "
                 "With q and k independent the errors at d = 64 are much larger (theory.rank).",
@@ -88,30 +88,22 @@ class RandomFeaturesStudy(ClosedFormStudy):
         )
 
 
-def _piece(dim: int, draw: int | str) -> str:
-    return f"d = {dim}, {draw}" if isinstance(draw, str) else f"d = {dim}, draw {draw}"
+def _piece(dim: int, name: str) -> str:
+    return f"d = {dim}, {name}"
 
 
-def _heads(max_heads: int) -> tuple[int, ...]:
+def _head_counts(max_heads: int) -> tuple[int, ...]:
     return tuple(2**power for power in range(max_heads.bit_length()))
 
 
-def _compute(dim: int, draw: int, max_heads: int) -> dict[str, list[float]]:
+def _compute(max_heads: int, dim: int, draw: int | None) -> dict[str, list[float]]:
+    """The errors of one draw, and their floors; without a draw, as the authors' script computes them."""
     from ...theory.rank import random_heads, rank_one_floor
 
-    smallest = random_heads(max_heads, dim, draw, distribution="spread").min_errors()
-    counts = _heads(max_heads)
-    return {
-        "errors": [float(smallest[count - 1]) for count in counts],
-        "floors": [float(rank_one_floor(count, dim)) for count in counts],
-    }
-
-
-def _compute_as_script(dim: int, max_heads: int) -> dict[str, list[float]]:
-    from ...theory.rank import random_heads
-
-    smallest = random_heads(max_heads, dim, 0, distribution="script").min_errors()
-    return {"errors": [float(smallest[count - 1]) for count in _heads(max_heads)]}
+    smallest = random_heads(max_heads, dim, draw or 0, distribution="script" if draw is None else "spread").min_errors()
+    errors = {"errors": [float(smallest[count - 1]) for count in _head_counts(max_heads)]}
+    floors = {"floors": [float(rank_one_floor(count, dim)) for count in _head_counts(max_heads)]}
+    return errors if draw is None else errors | floors
 
 
 class _Ends(NamedTuple):
@@ -164,23 +156,23 @@ def _as_plotted(ends: _Ends, scripted: dict[int, list[float]]) -> Cases:
         yield exactly(f"ours (read off the plot): {pairs}{script}", near)
 
 
-def _grid(heads: tuple[int, ...], errors: dict[int, np.ndarray], scripted: dict[int, list[float]]) -> Grid:
+def _features_grid(heads: tuple[int, ...], errors: dict[int, np.ndarray], scripted: dict[int, list[float]]) -> Grid:
     chosen = [place for place in range(len(heads)) if place % 2 == 0 or place == len(heads) - 1]
 
     def published(dim: int, place: int) -> str:
         return f" ({PUBLISHED[dim]:g})" if heads[place] == PUBLISHED_HEADS else ""
 
-    means = {dim: drawn.mean(axis=0) for dim, drawn in errors.items()}
-    rows = [
-        (str(dim), *(f"{line[place]:.3f}{published(dim, place)}" for place in chosen)) for dim, line in means.items()
-    ]
+    means = ((dim, drawn.mean(axis=0)) for dim, drawn in errors.items())
+    rows = [(str(dim), *(f"{line[place]:.3f}{published(dim, place)}" for place in chosen)) for dim, line in means]
     rows += [(f"{dim}, {AS_SCRIPT}", *(f"{line[place]:.3f}" for place in chosen)) for dim, line in scripted.items()]
     title = "smallest expected error, mean over draws"
     title += " (published, read off a plot)" if PUBLISHED_HEADS in heads else ""
-    return Grid(title=title, columns=("d", *(f"H = {heads[place]:,}" for place in chosen)), rows=tuple(rows))
+    return grid_of(title, ("d", *(f"H = {heads[place]:,}" for place in chosen)), rows)
 
 
-def _chart(heads: tuple[int, ...], errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]]) -> Chart:
+def _features_chart(
+    heads: tuple[int, ...], errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]]
+) -> Chart:
     series = []
     for place, (dim, drawn) in enumerate(errors.items()):
         low, high = tuple(drawn.min(axis=0)), tuple(drawn.max(axis=0))

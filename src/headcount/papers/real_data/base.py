@@ -6,25 +6,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from jaxtyping import Float
 
 from ...answer import ErrorTable, Metric, count_of_heads, error_table
 from ...answer.claim import ClaimResult
 from ...answer.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
-from ...report.chart import Chart, Series
+from ...report.chart import Chart, Kind, Series
 from ...report.document import Grid
 from ...store import Experiment, Outcome, Precision, Record, TrainSpec
-from ..base import Part, Study, StudyEffort
+from ..base import AbstractSpec, AbstractTask, Part, Study, StudyEffort
 from ..charts import WRONG_LABEL, chart_along, grid_of
 from ..claims.labels import nearness_claim
 from .download import OnBytes
 
-if TYPE_CHECKING:
-    from ...models import EncoderSpec
-    from ...tasks import AbstractTask
-
+PARTS = ("training", "validation")
 SMALLEST = 1e-4
 """Shares of wrong answers are drawn down to here: a training set without one has no logarithm."""
 
@@ -42,7 +40,7 @@ class LabelledEffort(StudyEffort):
     precision: Precision = "float32"
     epochs: int | None = None
 
-    def of(self, examples: int) -> "LabelledEffort":
+    def for_examples(self, examples: int) -> "LabelledEffort":
         """The same with a number of examples to learn from: with `epochs`, they decide the number of steps."""
         if self.epochs is None:
             return self
@@ -76,16 +74,16 @@ class RealDataStudy(Study):
     """
 
     layers: int
-    trainings: Callable[[Any, "AbstractTask"], Iterable[tuple[dict[str, Any], LabelledEffort]]]
+    trainings: Callable[[Any, AbstractTask], Iterable[tuple[dict[str, Any], LabelledEffort]]]
     printed: Callable[[int], int] = int
-    tasks: tuple["AbstractTask", ...] = ()
+    tasks: tuple[AbstractTask, ...] = ()
 
     @abstractmethod
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple["AbstractTask", ...]:
+    def read_tasks(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
         """The tasks in a folder; public data is downloaded into a folder that is empty or not there yet."""
 
     @abstractmethod
-    def stand_ins(self) -> tuple["AbstractTask", ...]:
+    def stand_ins(self) -> tuple[AbstractTask, ...]:
         """Tasks without data, of the published sizes: good for counting the cost."""
 
     def keep_pictures(self, folder: Path) -> None:
@@ -96,27 +94,20 @@ class RealDataStudy(Study):
         """Whether a folder holds data that is read without downloading or mining anything."""
         return False
 
-    def bound(self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None) -> Self:
-        """The study of the data in a folder."""
-        return dataclasses.replace(self, tasks=self.read(data, embeddings=embeddings, on_bytes=on_bytes))
+    def with_data(self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None) -> Self:
+        return dataclasses.replace(self, tasks=self.read_tasks(data, embeddings=embeddings, on_bytes=on_bytes))
 
     def swept(self, effort: LabelledEffort) -> Iterable[Part]:
         for task in self.tasks or self.stand_ins():
             for coordinates, training in self.trainings(effort, task):
                 axes = training.over(heads=training.heads)
-                model = partial(self._model, task)
+                model = partial(self._labelled_encoder, task)
                 yield Part(task=lambda task=task: task, model=model, axes=axes, at=coordinates, train=training.train)
 
-    def _model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
+    def _labelled_encoder(self, task: AbstractTask, heads: int) -> AbstractSpec:
         from ... import recipes
 
         return recipes.labelled_encoder(task, heads, layers=self.layers)
-
-
-def changes_of(experiment: Experiment, effort: LabelledEffort) -> list[str]:
-    """Describe the settings of an experiment that options changed from the scale's own."""
-    precision = experiment.settings.get("train", {}).get("precision", effort.precision)
-    return [] if precision == effort.precision else [f"products in {precision}"]
 
 
 class Means(NamedTuple):
@@ -194,7 +185,6 @@ def margin_of(examples: int) -> float:
 
 
 def accuracy_grids(of: str, means: Means, published: Published) -> list[Grid]:
-    """Training accuracy while training and at the end, and validation accuracy; `of` says of which models."""
     training, validation = ("" if table is None else f" ({table.source.split(',')[0]})" for table in published)
     title = f"{of}training accuracy, per cent: while training / at the end{training}"
     return [
@@ -206,26 +196,24 @@ def accuracy_grids(of: str, means: Means, published: Published) -> list[Grid]:
 def accuracy_grid(title: str, tables: tuple[ErrorTable, ...], published: ErrorTable | None) -> Grid:
     """Per cent right by heads and length, several numbers per cell, the published one in parentheses."""
     first = tables[0]
-    theirs = np.full_like(first.errors, np.nan) if published is None else published.aligned(first)
-    rows = []
-    for i, heads in enumerate(first.values("heads")):
-        cells = []
-        for j in range(len(first.values("length"))):
-            text = " / ".join(percent(table.errors[i, j], table.metric) for table in tables)
-            cells.append(text if np.isnan(theirs[i, j]) else f"{text} ({percent(theirs[i, j], first.metric)})")
-        rows.append((count_of_heads(heads), *cells))
-    return grid_of(title, ("", *(f"T = {length}" for length in first.values("length"))), rows)
+
+    def cell(**place: int) -> str:
+        text = " / ".join(percent(table.at(**place), table.metric) for table in tables)
+        theirs = np.nan if published is None else published.at(**place)
+        return text if np.isnan(theirs) else f"{text} ({percent(theirs, first.metric)})"
+
+    heads, lengths = first.values("heads"), first.values("length")
+    rows = [(count_of_heads(count), *(cell(heads=count, length=length) for length in lengths)) for count in heads]
+    return grid_of(title, ("", *(f"T = {length}" for length in lengths)), rows)
 
 
 def percent(value: float, metric: Metric) -> str:
-    """Per cent right of a stored share, "-" where it is missing."""
     right = 1 - value if metric.less_is_better else value
     # Rounded first: 39.95 that went through 1 - 0.6005 must still print as it did in the paper.
     return "-" if np.isnan(value) else f"{round(100 * right, 8):.1f}"
 
 
 def share(value: float) -> str:
-    """A share of wrong answers, as one would say it."""
     return "less than 0.1 %" if value < 0.001 else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.0f} %"
 
 
@@ -236,36 +224,42 @@ def wrong_at_both_ends(training: ErrorTable, wrong: str) -> str:
     return f"{few} {wrong} with {count_of_heads(heads[0])}, {many} with {count_of_heads(heads[-1])}, at the worst T"
 
 
-def error_charts(means: Means, published: Published, name: str, title: str) -> tuple[Chart, Chart]:
+def error_charts(means: Means, published: Published, name: str, title: str) -> tuple[Chart, ...]:
     """Training and validation error; `{}` in the name and the title is which of them."""
-    return (
-        error_chart(name.format("training"), title.format("Training"), means.training, published.training, means.seeds),
-        error_chart(
-            name.format("validation"), title.format("Validation"), means.validation, published.validation, means.seeds
-        ),
+    return tuple(
+        error_chart(name.format(what), title.format(what.capitalize()), ours, theirs, means.seeds)
+        for what, ours, theirs in zip(PARTS, (means.training, means.validation), published, strict=True)
     )
 
 
 def error_chart(name: str, title: str, table: ErrorTable, published: ErrorTable | None, seeds: int) -> Chart:
-    """Share of wrong answers against heads, a line per length, the published ones dashed."""
     heads = table.values("heads")
-    theirs = np.full_like(table.errors, np.nan) if published is None else published.aligned(table)
-    series = []
-    for j, length in enumerate(table.values("length")):
-        series.append(Series(f"T = {length}", heads, tuple(np.maximum(table.errors[:, j], SMALLEST)), place=j))
-        if np.isfinite(theirs[:, j]).any():
-            line = tuple(np.maximum(theirs[:, j], SMALLEST))
-            series.append(Series(f"T = {length}, published", heads, line, place=j, kind="published"))
+    series = lines_by_length(np.maximum(table.errors, SMALLEST), table)
+    if published is not None:
+        shares = np.maximum(published.aligned(table), SMALLEST)
+        theirs = lines_by_length(shares, table, ", published", kind="published")
+        known = [line for line in theirs if np.isfinite(line.y).any()]
+        series = sorted([*series, *known], key=lambda line: line.place)
     caption = f"mean over {seeds} {'seed' if seeds == 1 else 'seeds'}"
     caption += "; dashed: published" if published is not None else ""
     return chart_along("heads", heads, series, name, title, caption, WRONG_LABEL)
 
 
+def lines_by_length(
+    errors: Float[np.ndarray, "heads lengths"], table: ErrorTable, ending: str = "", kind: Kind = "measured"
+) -> list[Series]:
+    """A line against the heads for each length of a table."""
+    lines = enumerate(zip(table.values("length"), errors.T, strict=True))
+    return [
+        Series(f"T = {length}{ending}", table.values("heads"), tuple(line), place=place, kind=kind)
+        for place, (length, line) in lines
+    ]
+
+
 def nearness_claims(means: Means, published: Published, *, whole: bool, of: str = "") -> tuple[ClaimResult, ...]:
     """Whether our accuracies are near the published ones; none where nothing was published. `of` says which models."""
-    pairs = {"training": (means.training, published.training), "validation": (means.validation, published.validation)}
     return tuple(
         nearness_claim(f"{what}{of}", ours, theirs, whole=whole)
-        for what, (ours, theirs) in pairs.items()
+        for what, ours, theirs in zip(PARTS, (means.training, means.validation), published, strict=True)
         if theirs is not None
     )

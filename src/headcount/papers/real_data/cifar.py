@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ...report.charts import reversal_chart
 from ...report.document import Picture
 from ...report.files import write_whole
 from ...store import Experiment
-from ..base import Scale, StudyResults
+from ..base import AbstractTask, Scale, StudyResults
 from ..claims.labels import (
     first_fit_claim,
     length_costs_claim,
@@ -32,7 +32,6 @@ from .base import (
     Published,
     RealDataStudy,
     accuracy_grids,
-    changes_of,
     error_charts,
     means_of,
     nearness_claims,
@@ -40,9 +39,6 @@ from .base import (
     wrong_at_both_ends,
 )
 from .download import CIFAR10, OnBytes, fetch, to_be_fetched
-
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask, ImageTask
 
 PATCH = 4
 PATCHES = (4, 8)
@@ -74,7 +70,7 @@ class CifarStudy(RealDataStudy):
     patch: int = PATCH
     fixed_places: tuple[bool, ...] = (False,)
 
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
+    def read_tasks(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
         from ...tasks import ImageTask
         from ..data.cifar import is_cifar10, read_cifar10
 
@@ -88,14 +84,16 @@ class CifarStudy(RealDataStudy):
 
         return is_cifar10(data)
 
-    def stand_ins(self) -> "tuple[AbstractTask, ...]":
+    def stand_ins(self) -> tuple[AbstractTask, ...]:
         from ..tasks.stand_in import StandIn
 
         length, dim = (SIDES[0] // self.patch) ** 2, 3 * self.patch**2
-        return tuple(
-            StandIn(FIXED if fixed else "cifar10", length=length, dim=dim, classes=CLASSES, count=EPOCH)
-            for fixed in self.fixed_places
-        )
+        names = (FIXED if fixed else "cifar10" for fixed in self.fixed_places)
+        return tuple(StandIn(name, length, dim, EPOCH, classes=CLASSES) for name in names)  # pyright: ignore[reportCallIssue]
+
+    def changes(self, experiment: Experiment, effort: LabelledEffort) -> list[str]:
+        patch = patch_of(experiment)
+        return [*([] if patch == PATCH else [f"patches of {patch} pixels"]), *super().changes(experiment, effort)]
 
     def keep_pictures(self, folder: Path) -> None:
         from ...report.render.pictures import frames_png
@@ -111,18 +109,18 @@ class CifarStudy(RealDataStudy):
         return (Picture(name="frames", title="What the models see", png=path.read_bytes(), caption=caption),)
 
 
-def effort_of(effort: LabelledEffort, task: "AbstractTask") -> LabelledEffort:
+def effort_of(effort: LabelledEffort, task: AbstractTask) -> LabelledEffort:
     """The same frames, cut into the task's patches."""
     finer = round((task.dim / 3) ** 0.5) // PATCH
     lengths = tuple(length // finer**2 for length in effort.lengths)
-    return replace(effort.of(_training_images(task)), lengths=lengths)
+    return replace(effort.for_examples(_training_images(task)), lengths=lengths)
 
 
-def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
+def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     yield {}, effort_of(effort, task)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, printed=printed)
     published = published_for(results.experiment)
     return {
@@ -146,17 +144,7 @@ def printed(length: int) -> int:
 
 
 def patch_of(experiment: Experiment) -> int:
-    """The side of the patches that an experiment was run with."""
     return experiment.settings.get("task", {}).get("patch", PATCH)
-
-
-def _changes(experiment: Experiment, effort: LabelledEffort) -> list[str]:
-    """Describe the settings that options changed from the scale's own."""
-    patch = patch_of(experiment)
-    steps = experiment.settings.get("train", {}).get("steps", effort.steps)
-    lasting = [] if steps == effort.steps else [f"{steps:,} steps of {effort.batch}"]
-    patches = [] if patch == PATCH else [f"patches of {patch} pixels"]
-    return [*patches, *lasting, *changes_of(experiment, effort)]
 
 
 def _rules(means: Means, published: ErrorTable | None = None) -> tuple[ClaimResult, ...]:
@@ -175,8 +163,7 @@ def published_for(experiment: Experiment) -> Published:
     return Published(TRAINING, VALIDATION) if patch_of(experiment) == PATCH else Published(None, None)
 
 
-def framed(task: "ImageTask", sides: tuple[int, ...], count: int = SHOWN) -> list[list[np.ndarray]]:
-    """The first images of the data in each frame, a row for each side."""
+def framed(task: Any, sides: tuple[int, ...], count: int = SHOWN) -> list[list[np.ndarray]]:
     import jax
     import jax.random as jr
 
@@ -203,8 +190,7 @@ def _reversal_chart(training: ErrorTable, published: ErrorTable | None) -> tuple
     return (reversal_chart(heads, tuple(series)),)
 
 
-def _training_images(task: "AbstractTask") -> int:
-    """The images that there are to learn from."""
+def _training_images(task: AbstractTask) -> int:
     from ...tasks import ImageTask
     from ...tasks.labelled import train_and_validation
 
@@ -256,11 +242,10 @@ STUDY = CifarStudy(
     asks="CIFAR-10 in frames of growing size: how many heads fit the training set, and what length costs.",
     layers=LAYERS,
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     printed=printed,
     notes=choices("Images take a new place each time they are shown, in validation always the same one."),
     published_claims=lambda: _rules(PRINTED, published=TRAINING),
-    changes=_changes,
     options=("epochs", "precision"),
     efforts=EFFORTS,
 )

@@ -3,26 +3,23 @@
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
-from ..base import Scale, StudyResults
+from ..base import AbstractTask, Scale, StudyResults
 from ..claims.judge import Cases, claims_that
 from ..claims.labels import beyond_margin
 from . import cifar
 from .base import LabelledEffort, Means, Published, accuracy_grids, error_charts, means_of, nearness_claims
 from .cifar import FIXED
 
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask
-
 ONCE, EACH_TIME = "once", "each time"
 
 
-def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
+def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     """How places are drawn is an axis of the experiment. In the smallest frame there is only one place."""
     training = cifar.effort_of(effort, task)
     if getattr(task, "fixed_places", task.name == FIXED):
@@ -48,13 +45,10 @@ def _gained(table: ErrorTable, margin: float, sign: int) -> Cases:
     for (heads, length), gain in gained.items():
         if heads == most:
             yield beyond_margin(f"T = {length} {100 * gain:+.1f}", sign * gain, margin)
-    yield _by_chance(margin)
+    yield BY_CHANCE.format(100 * margin)
 
 
-def _by_chance(margin: float) -> str:
-    return f"; by chance up to {100 * margin:.1f}"
-
-
+BY_CHANCE = "; by chance up to {:.1f}"
 ONE_KIND = "no model was trained with places of both kinds"
 
 
@@ -63,7 +57,6 @@ ONE_KIND = "no model was trained with places of both kinds"
     ONE_KIND,
 )
 def fitted_more_claim(training: ErrorTable, margin: float) -> Cases:
-    """Places drawn once are learned with the images."""
     yield from _gained(training, margin, 1)
 
 
@@ -72,7 +65,6 @@ def fitted_more_claim(training: ErrorTable, margin: float) -> Cases:
     ONE_KIND,
 )
 def answered_less_claim(validation: ErrorTable, margin: float) -> Cases:
-    """New places are augmentation."""
     yield from _gained(validation, margin, -1)
 
 
@@ -100,10 +92,10 @@ def frame_claim(validation: ErrorTable, margin: float) -> Cases:
         also = f", each time {100 * gain:+.1f}" if np.isfinite(gain) else ""
         if np.isfinite(cost):
             yield beyond_margin(f"T = {length} once {-100 * cost:+.1f}{also}", cost, margin)
-    yield _by_chance(margin)
+    yield BY_CHANCE.format(100 * margin)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, "places", printed=cifar.printed)
     published = cifar.published_for(results.experiment)
     kinds = {
@@ -115,7 +107,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
         for places, kind in kinds.items()
     )
     return {
-        "headline": _headline(means),
+        "headline": _places_headline(means),
         "claims": (
             fitted_more_claim(means.training, means.training_margin),
             answered_less_claim(means.validation, means.validation_margin),
@@ -127,12 +119,12 @@ def _report(results: StudyResults) -> dict[str, Any]:
             for places, kind in kinds.items()
             for grid in accuracy_grids(f"places drawn {places}: ", kind, published)
         ),
-        "charts": _charts(kinds, published),
+        "charts": _places_charts(kinds, published),
         "metric": ERROR_RATE,
     }
 
 
-def _headline(means: Means) -> str:
+def _places_headline(means: Means) -> str:
     training, validation = gains(means.training), gains(means.validation)
     if not training:
         return "No frame was learned with places of both kinds yet"
@@ -143,21 +135,21 @@ def _headline(means: Means) -> str:
     )
 
 
-def _charts(kinds: dict[str, Means], published: Published) -> tuple[Chart, ...]:
-    """A line per length and kind of places, the published ones dashed, once per length."""
+def _places_charts(kinds: dict[str, Means], published: Published) -> tuple[Chart, ...]:
     drawn = [error_charts(kind, published, "{}-error", "{} error against heads") for kind in kinds.values()]
     return tuple(_joined(dict(zip(kinds, charts, strict=True))) for charts in zip(*drawn, strict=True))
 
 
 def _joined(charts: dict[str, Chart]) -> Chart:
-    lines: list[Series] = []
+    """A line per length and kind of places, the published ones dashed, once per length."""
+    lines: dict[str, Series] = {}
     for places, chart in charts.items():
-        lines += [replace(line, name=f"{line.name}, {places}") for line in chart.series if line.kind == "measured"]
-    printed = {line.name: line for chart in charts.values() for line in chart.series if line.kind == "published"}
-    placed = [replace(line, place=place) for place, line in enumerate([*lines, *printed.values()])]
-    first, *_ = charts.values()
-    heads = max((chart.x_ticks for chart in charts.values()), key=len)
-    return replace(first, x_ticks=heads, series=tuple(placed))
+        lines |= {f"{each.name}, {places}": each for each in chart.series if each.kind == "measured"}
+    for chart in charts.values():
+        lines |= {each.name: each for each in chart.series if each.kind == "published"}
+    series = tuple(replace(each, name=name, place=place) for place, (name, each) in enumerate(lines.items()))
+    first, heads = next(iter(charts.values())), max((chart.x_ticks for chart in charts.values()), key=len)
+    return replace(first, x_ticks=heads, series=series)
 
 
 STUDY = replace(
@@ -167,7 +159,7 @@ STUDY = replace(
     asks="CIFAR-10 as in Tables 8 and 9: does it matter whether a place in the frame is drawn once, or each time?",
     fixed_places=(False, True),
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     notes=cifar.choices(
         f"Places are drawn {EACH_TIME} that an image is shown, in validation always the same one, or {ONCE} per image. "
         "In the smallest frame there is only one place, and nothing is drawn."

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable
 from ...answer.claim import ClaimResult, judged
-from ...errors import InputError
-from ...report.chart import Chart, Series
-from ..base import Scale, StudyResults
+from ...report.chart import Chart
+from ..base import AbstractTask, Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along
 from ..claims.labels import first_fit_claim, length_costs_claim, levelling_claim, no_gain_claim, surface_claim
 from ..fits import Surface, surface_fit
@@ -21,16 +20,13 @@ from .base import (
     Means,
     accuracy_grid,
     accuracy_grids,
-    changes_of,
     error_charts,
+    lines_by_length,
     means_of,
     nearness_claims,
     wrong_at_both_ends,
 )
 from .passages import LAYOUTS, PUBLISHED, TRANSITION, PassageEffort, PassageStudy
-
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask
 
 SMALL = 0.01
 LEFT_OUT_OF_FIT = (1, 12, 14, 16)
@@ -44,17 +40,17 @@ class MarcoEffort(PassageEffort):
     pairs: PassageEffort
 
 
-def effort_of(effort: MarcoEffort, task: "AbstractTask") -> LabelledEffort:
+def effort_of(effort: MarcoEffort, task: AbstractTask) -> LabelledEffort:
     """How much is done in the layout of a task."""
     pairs = replace(effort.pairs, precision=effort.precision)
-    return (pairs if passages.layout_of(task) == "pairs" else effort).of(passages.training_queries(task))
+    return (pairs if passages.layout_of(task) == "pairs" else effort).for_examples(passages.training_queries(task))
 
 
-def _trainings(effort: MarcoEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
+def _trainings(effort: MarcoEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     yield {"layout": passages.layout_of(task)}, effort_of(effort, task)
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     grids, charts, claims, headlines = [], [], [], []
     for layout in LAYOUTS:
         part = results.experiment.part(layout=[layout])
@@ -67,14 +63,14 @@ def _report(results: StudyResults) -> dict[str, Any]:
         charts += error_charts(means, PUBLISHED, f"{layout}-{{}}-error", f"{{}} error, {layout}")
         charts += _surface_charts(layout, means.training)
         claims += [
-            replace(each, statement=f"With {_words(layout)}: {each.statement[:1].lower()}{each.statement[1:]}")
+            replace(each, statement=f"With {_layout_words(layout)}: {each.statement[:1].lower()}{each.statement[1:]}")
             for each in (
                 *judged(_rules, means, passages.PRINTED),
                 *nearness_claims(means, PUBLISHED, whole=results.scale is Scale.PAPER),
             )
         ]
         left = wrong_at_both_ends(means.training, "of the training queries wrong")
-        headlines.append(f"MS MARCO, {_words(layout)}: {left}")
+        headlines.append(f"MS MARCO, {_layout_words(layout)}: {left}")
     return {
         "headline": headlines[0],
         "claims": tuple(claims),
@@ -84,7 +80,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
     }
 
 
-def _words(layout: str) -> str:
+def _layout_words(layout: str) -> str:
     return "candidates as tokens" if layout == "candidates" else "query-passage pairs"
 
 
@@ -101,24 +97,17 @@ def _rules(means: Means) -> tuple[ClaimResult, ...]:
 def _surface(training: ErrorTable) -> Surface | None:
     """The published form of the training error, h = 1, 12, 14, 16 left out as published; None with too few cells."""
     kept = training.select(heads=[heads for heads in training.values("heads") if heads not in LEFT_OUT_OF_FIT])
-    try:
-        # A cell without errors has no logarithm and is left out by the fit.
-        return surface_fit(kept.values("heads"), kept.values("length"), kept.errors)
-    except InputError:
-        return None
+    return surface_fit(kept.values("heads"), kept.values("length"), kept.errors)
 
 
 def _surface_charts(layout: str, training: ErrorTable) -> list[Chart]:
-    """The training error with its fitted surface, where one can be fitted."""
     heads, fit = training.values("heads"), _surface(training)
     if fit is None:
         return []
-    series = []
-    for j, length in enumerate(training.values("length")):
-        points = tuple(np.maximum(training.errors[:, j], SMALLEST))
-        line = tuple(float(value) for value in fit.at(np.array(heads, float), np.array(length, float)))
-        series.append(Series(f"T = {length}", heads, points, place=j))
-        series.append(Series(f"T = {length}, fitted", heads, line, place=j, kind="fit"))
+    fitted = fit.at(np.array(heads, float)[:, None], np.array(training.values("length"), float))
+    series = lines_by_length(np.maximum(training.errors, SMALLEST), training)
+    series += lines_by_length(fitted, training, ", fitted", kind="fit")
+    series = sorted(series, key=lambda line: line.place)
     title = f"Training error and its fitted surface, {layout}"
     caption = f"lines: c T^b exp(a h / T^delta), a = {fit.a:.2f}, b = {fit.b:.2f}, delta = {fit.delta:.2f}"
     return [chart_along("heads", heads, series, f"{layout}-surface", title, caption, WRONG_LABEL)]
@@ -149,14 +138,13 @@ STUDY = PassageStudy(
     asks="MS MARCO: how many heads find the one passage that answers a query among T hard candidates.",
     layouts=LAYOUTS,
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     notes=(
         *passages.OUR_CHOICES,
         f"{passages.OUR_TRAINING} At paper scale {PAPER.epochs} epochs in batches of {PAPER.batch} queries, for pairs "
         f"{PAPER.pairs.epochs} in batches of {PAPER.pairs.batch}.",
     ),
     published_claims=lambda: _rules(passages.PRINTED),
-    changes=changes_of,
     options=("precision",),
     efforts=EFFORTS,
 )

@@ -2,8 +2,8 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -12,23 +12,19 @@ from ...answer import ERROR_RATE, ErrorTable, count_of_heads
 from ...answer.claim import Verdict
 from ...report.chart import Chart
 from ...report.document import Grid
-from ..base import Scale, StudyResults
+from ..base import AbstractTask, Scale, StudyResults
 from ..charts import chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, in_points
 from ..claims.labels import NEAR, POINTS, no_gain_claim
 from . import passages
-from .base import LabelledEffort, Means, accuracy_grids, changes_of, error_chart, means_of
+from .base import LabelledEffort, Means, accuracy_grids, error_chart, means_of
 from .passages import PUBLISHED, TRAINING, VALIDATION, PassageEffort, PassageStudy
-
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask
 
 BETWEEN = 40
 """Numbers of epochs looked at between two that were tried."""
 
 
-@dataclass(frozen=True)
-class Apart:
+class Apart(NamedTuple):
     """Ours less the published accuracy, at every number of epochs, of the cells that all of them have."""
 
     epochs: tuple[int, ...]
@@ -38,11 +34,6 @@ class Apart:
     def worst(self) -> dict[int, float]:
         """The largest distance of a cell, by number of epochs."""
         return dict(zip(self.epochs, np.abs(self.points).max(axis=1).tolist(), strict=True))
-
-    @property
-    def mean(self) -> dict[int, float]:
-        """The mean distance over cells, by number of epochs."""
-        return dict(zip(self.epochs, np.abs(self.points).mean(axis=1).tolist(), strict=True))
 
     @property
     def nearest(self) -> int:
@@ -106,7 +97,6 @@ def met_claim(what: str, distance: Apart | None, *, whole: bool) -> Cases:
     "no number of epochs has finished",
 )
 def no_gain_somewhere_claim(validation: ErrorTable, margins: Mapping[int, float], *, whole: bool) -> Cases:
-    """At one of the numbers of epochs more heads do not help validation."""
     judged = {epochs: no_gain_claim(validation.select(epochs=epochs), margin) for epochs, margin in margins.items()}
     words = "; ".join(f"{epochs} epochs {claim.verdict.value}: {claim.evidence}" for epochs, claim in judged.items())
     verdicts = {claim.verdict for claim in judged.values()}
@@ -115,14 +105,11 @@ def no_gain_somewhere_claim(validation: ErrorTable, margins: Mapping[int, float]
 
 def epochs_needed(table: ErrorTable, published: ErrorTable) -> dict[tuple[int, int], str]:
     """The epochs at which a share is first the published one, interpolated, by heads and length; "> 30" beyond."""
-    ours = table.ordered("epochs", "heads", "length")
-    epochs, printed = ours.values("epochs"), published.aligned(ours)
     needed = {}
-    for i, heads in enumerate(ours.values("heads")):
-        for j, length in enumerate(ours.values("length")):
-            above = ours.errors[:, i, j] - printed[i, j]
-            if np.isfinite(above).all():
-                needed[heads, length] = _first_reached(epochs, above)
+    for at, line in table.lines("epochs"):
+        above = np.array([line.get(count, np.nan) for count in table.values("epochs")]) - published.at(**at)
+        if np.isfinite(above).all():
+            needed[at["heads"], at["length"]] = _first_reached(table.values("epochs"), above)
     return needed
 
 
@@ -138,7 +125,7 @@ def _first_reached(epochs: Sequence[int], above: Float[np.ndarray, " epochs"]) -
     return f"{float(epochs[last - 1]) * (epochs[last] / epochs[last - 1]) ** share:.1f}"
 
 
-def headline(training: Apart | None) -> str:
+def epochs_headline(training: Apart | None) -> str:
     if training is None:
         return "No published cell was measured at every number of epochs"
     largest = 100 * training.worst[training.nearest]
@@ -148,52 +135,42 @@ def headline(training: Apart | None) -> str:
     )
 
 
-def grids(means: Means, distances: dict[str, Apart | None]) -> tuple[Grid, ...]:
-    """Distances by epochs, the epochs that give each published number, and every accuracy."""
+def epochs_grids(means: Means, distances: dict[str, Apart | None]) -> tuple[Grid, ...]:
     known = {what: each for what, each in distances.items() if each is not None}
     epochs = means.training.values("epochs")
-    away = grid_of(
-        "points between ours and the published accuracy: mean, largest",
-        ("", *known),
-        (
-            (f"{count} epochs", *(f"{100 * e.mean[count]:.1f}, {100 * e.worst[count]:.1f}" for e in known.values()))
-            for count in epochs
-        ),
-    )
+    rows = []
+    for i, count in enumerate(epochs):
+        away = (100 * np.abs(each.points[i]) for each in known.values())
+        rows.append((f"{count} epochs", *(f"{points.mean():.1f}, {points.max():.1f}" for points in away)))
+    distance = grid_of("points between ours and the published accuracy: mean, largest", ("", *known), rows)
     needed, lengths = epochs_needed(means.training, TRAINING), means.training.values("length")
-    crossing = grid_of(
-        "epochs that give the published training accuracy, interpolated",
-        ("", *(f"T = {length}" for length in lengths)),
-        (
-            (count_of_heads(heads), *(needed.get((heads, length), "-") for length in lengths))
-            for heads in means.training.values("heads")
-        ),
-    )
-    accuracies = [
-        replace(grid, folded=count != nearest_of(means, distances["training"]))
-        for count in epochs
-        for grid in accuracy_grids(
-            f"{count} epochs: ",
-            means.of_tables(lambda table, count=count: table.select(epochs=count)),
-            PUBLISHED,
-        )
+    rows = [
+        (count_of_heads(heads), *(needed.get((heads, length), "-") for length in lengths))
+        for heads in means.training.values("heads")
     ]
-    return (*((away,) if known else ()), crossing, *accuracies)
+    title = "epochs that give the published training accuracy, interpolated"
+    crossing = grid_of(title, ("", *(f"T = {length}" for length in lengths)), rows)
+    accuracies = []
+    for count in epochs:
+        part = means.of_tables(lambda table, count=count: table.select(epochs=count))
+        folded = count != chosen_epochs(means, distances["training"])
+        accuracies += [replace(grid, folded=folded) for grid in accuracy_grids(f"{count} epochs: ", part, PUBLISHED)]
+    return (*((distance,) if known else ()), crossing, *accuracies)
 
 
-def nearest_of(means: Means, training: Apart | None) -> int:
+def chosen_epochs(means: Means, training: Apart | None) -> int:
     """The number of epochs nearest to Table 6; the most where no cell says which."""
     return means.training.values("epochs")[-1] if training is None else training.nearest
 
 
-def charts(means: Means, training: Apart | None, validation: Apart | None) -> tuple[Chart, ...]:
+def epochs_charts(means: Means, training: Apart | None, validation: Apart | None) -> tuple[Chart, ...]:
     distances = {"training (Table 6)": training, "validation (Table 7)": validation}
     series = [
         line_of(name, {epochs: 100 * worst for epochs, worst in each.worst.items()}, place)
         for place, (name, each) in enumerate(distances.items())
         if each is not None
     ]
-    epochs, chosen = means.training.values("epochs"), nearest_of(means, training)
+    epochs, chosen = means.training.values("epochs"), chosen_epochs(means, training)
     title = "Largest distance to the published accuracies"
     caption = f"largest over heads and T, of the mean over {means.seeds} seed(s)"
     distance = chart_along("epochs", epochs, series, "epochs-distance", title, caption, "points", log_y=False)
@@ -201,13 +178,12 @@ def charts(means: Means, training: Apart | None, validation: Apart | None) -> tu
     return distance, error_chart("epochs-training-error", title, table, TRAINING, means.seeds)
 
 
-def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
-    """The number of epochs is an axis of the experiment."""
+def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     for epochs in effort.axes["epochs"]:
-        yield {"epochs": epochs}, replace(effort, epochs=epochs).of(passages.training_queries(task))
+        yield {"epochs": epochs}, replace(effort, epochs=epochs).for_examples(passages.training_queries(task))
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     means = means_of(results.experiment, results.records, "epochs")
     margins = {
         epochs: means_of(results.experiment.part(epochs=[epochs]), results.records).validation_margin
@@ -225,13 +201,13 @@ def _report(results: StudyResults) -> dict[str, Any]:
         "every accuracy of both tables": together([training, validation]),
     }
     return {
-        "headline": headline(training),
+        "headline": epochs_headline(training),
         "claims": (
             *(met_claim(what, distance, whole=whole) for what, distance in met.items()),
             no_gain_somewhere_claim(means.validation, margins, whole=whole),
         ),
-        "grids": grids(means, distances),
-        "charts": charts(means, training, validation),
+        "grids": epochs_grids(means, distances),
+        "charts": epochs_charts(means, training, validation),
         "metric": ERROR_RATE,
     }
 
@@ -242,12 +218,11 @@ STUDY = PassageStudy(
     title="Tables 6 and 7 by number of epochs",
     asks="MS MARCO: does some length of training, which is not published, give the published rise with heads?",
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     notes=(
         f"{passages.OUR_TRAINING} Each number of epochs has a warm-up and a cosine of its own.",
         *passages.OUR_CHOICES,
     ),
-    changes=changes_of,
     options=("precision",),
     efforts={
         Scale.SMOKE: PassageEffort(

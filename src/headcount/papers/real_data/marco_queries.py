@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +13,14 @@ from ...answer.claim import ClaimResult
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.document import Grid
-from ..base import Scale, StudyResults
+from ..base import AbstractTask, Scale, StudyResults
 from ..charts import WRONG_LABEL, chart_along, grid_of, line_of
 from ..claims.judge import Case, Cases, claims_that, estimate_words, exactly, in_points, judge, within
 from ..claims.labels import NEAR, POINTS
 from ..fits import Estimate, LearningCurve, learning_curve
 from . import passages
-from .base import SMALLEST, LabelledEffort, changes_of, percent
+from .base import SMALLEST, LabelledEffort, percent
 from .passages import TRAINED, TRAINING, PassageEffort, PassageStudy
-
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask
 
 Place = tuple[int, int]
 """Heads and length."""
@@ -32,7 +29,6 @@ METRICS = {"training": (TRAIN_ERROR, TRAINING, 6), "validation": (FINAL_ERROR, p
 
 
 def learning_curves(table: ErrorTable) -> dict[Place, LearningCurve]:
-    """The learning curve of every cell that has one, by heads and length."""
     ours = table.ordered("heads", "length", "queries", "seed")
     curves = {
         (heads, length): learning_curve(ours.values("queries"), ours.errors[i, j])
@@ -76,7 +72,6 @@ def _refuted_beyond_chance(cases: Sequence[Case]) -> list[Case]:
     "it takes four numbers of queries",
 )
 def foretold_claim(what: str, table: ErrorTable) -> Cases:
-    """The curve through all numbers of queries but the largest gives the accuracy with the largest."""
     *fewer, most = table.values("queries")
     measured = table.select(queries=most).reduced("seed", "mean")
     missed = np.array(
@@ -97,14 +92,13 @@ def foretold_claim(what: str, table: ErrorTable) -> Cases:
     "no such head count was measured with three numbers of queries",
 )
 def costs_claim(curves: Mapping[Place, LearningCurve], transition: int) -> Cases:
-    """With few heads more queries are harder to fit."""
     yield "log-odds of a wrong answer per e-fold of queries [90 % interval]: "
     yield from _refuted_beyond_chance(
         [
             Case(
-                f"{count_of_heads(heads)}, T = {length} {estimate_words(curve.slopes, '+.2f')}",
-                curve.slopes.low > 0,
-                curve.slopes.high < 0,
+                f"{count_of_heads(heads)}, T = {length} {estimate_words(curve.line.slopes, '+.2f')}",
+                curve.line.slopes.low > 0,
+                curve.line.slopes.high < 0,
             )
             for (heads, length), curve in curves.items()
             if heads < transition
@@ -112,7 +106,7 @@ def costs_claim(curves: Mapping[Place, LearningCurve], transition: int) -> Cases
     )
 
 
-def headline(curves: dict[Place, LearningCurve]) -> str:
+def queries_headline(curves: dict[Place, LearningCurve]) -> str:
     """Of the fewest heads and the shortest lists that were published too."""
     published = [(heads, length) for heads, length in curves if np.isfinite(TRAINING.at(heads=heads, length=length))]
     if not published:
@@ -126,7 +120,7 @@ def headline(curves: dict[Place, LearningCurve]) -> str:
     )
 
 
-def grid(what: str, table: ErrorTable, curves: dict[Place, LearningCurve]) -> Grid:
+def queries_grid(what: str, table: ErrorTable, curves: dict[Place, LearningCurve]) -> Grid:
     """Accuracies by heads and length, a column per number of queries, then the extrapolated and the published one."""
     metric, published, number = METRICS[what]
     means, rows = table.reduced("seed", "mean"), []
@@ -143,7 +137,7 @@ def grid(what: str, table: ErrorTable, curves: dict[Place, LearningCurve]) -> Gr
     return grid_of(title, ("", *counts, f"{TRAINED:,} would be", "published"), rows)
 
 
-def chart(what: str, table: ErrorTable, curves: dict[Place, LearningCurve], length: int) -> Chart:
+def queries_chart(what: str, table: ErrorTable, curves: dict[Place, LearningCurve], length: int) -> Chart:
     """Share of wrong answers against queries, a line per head count, its curve thin, the published share a point."""
     queries, published = table.values("queries"), METRICS[what][1]
     means = table.select(length=length).reduced("seed", "mean")
@@ -179,18 +173,17 @@ def efforts_by_queries(effort: LabelledEffort, queries: int) -> dict[int, Labell
             effort,
             batch=max(1, round(effort.batch * count / TRAINED)),
             train_examples=effort.train_examples if count == most else count,
-        ).of(count)
+        ).for_examples(count)
         for count in counts
     }
 
 
-def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
-    """The number of queries is an axis of the experiment."""
+def _trainings(effort: LabelledEffort, task: AbstractTask) -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
     for queries, training in efforts_by_queries(effort, passages.training_queries(task)).items():
         yield {"queries": queries}, training
 
 
-def _report(results: StudyResults) -> dict[str, Any]:
+def _document_fields(results: StudyResults) -> dict[str, Any]:
     whole = results.scale is not Scale.SMOKE
     tables = {
         what: results.table(metric).ordered("queries", "heads", "length", "seed")
@@ -198,7 +191,7 @@ def _report(results: StudyResults) -> dict[str, Any]:
     }
     curves = {what: learning_curves(table) for what, table in tables.items()}
     return {
-        "headline": headline(curves["training"]),
+        "headline": queries_headline(curves["training"]),
         "claims": (
             *(
                 would_be_claim(what, curves[what], published, whole=whole)
@@ -207,9 +200,9 @@ def _report(results: StudyResults) -> dict[str, Any]:
             costs_claim(curves["training"], passages.TRANSITION),
             *(foretold_claim(what, table) for what, table in tables.items()),
         ),
-        "grids": tuple(grid(what, table, curves[what]) for what, table in tables.items()),
+        "grids": tuple(queries_grid(what, table, curves[what]) for what, table in tables.items()),
         "charts": tuple(
-            chart(what, table, curves[what], length)
+            queries_chart(what, table, curves[what], length)
             for what, table in tables.items()
             for length in table.values("length")
         ),
@@ -224,7 +217,7 @@ STUDY = PassageStudy(
     title="Tables 6 and 7 by number of training queries",
     asks="MS MARCO: how does accuracy depend on the number of training queries, and what would 28,000 give?",
     trainings=_trainings,
-    report=_report,
+    report=_document_fields,
     notes=(
         f"{passages.OUR_TRAINING} Every number of queries is trained on for equally many epochs and about as many "
         f"steps: the batch grows with the queries, up to {TRAINED:,}. Smaller sets of queries are parts of the larger, "
@@ -236,7 +229,6 @@ STUDY = PassageStudy(
         "what was measured.",
         *passages.OUR_CHOICES,
     ),
-    changes=changes_of,
     options=("precision",),
     efforts={
         Scale.SMOKE: PassageEffort(

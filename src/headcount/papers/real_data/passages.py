@@ -2,17 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._cache import cache_folder
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
-from ...errors import InputError
+from ..base import AbstractTask
 from ..published import published_accuracies
 from .base import LabelledEffort, Published, RealDataStudy, printed_means
 from .download import OnBytes, bert, fetch, marco, to_be_fetched
-
-if TYPE_CHECKING:
-    from ...tasks import AbstractTask
 
 LAYOUTS = ("candidates", "pairs")
 LAYERS = 2
@@ -69,7 +66,7 @@ class PassageStudy(RealDataStudy):
     layers: int = LAYERS
     layouts: tuple[str, ...] = ("candidates",)
 
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
+    def read_tasks(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[AbstractTask, ...]:
         from ..data.embeddings import find_embeddings, load_embeddings
         from ..data.passages import is_passages, read_passages
         from ..tasks.ranking import ranking
@@ -79,31 +76,23 @@ class PassageStudy(RealDataStudy):
         if embeddings is not None and to_be_fetched(embeddings, bert()):
             fetch(bert(), embeddings, on_bytes)
         words = load_embeddings(find_embeddings(embeddings))
-        if not is_passages(data):
-            raise InputError(
-                f"{data} has no passages; give a folder with collection.tsv, queries.tsv and qrels.tsv, or with "
-                "corpus.jsonl, queries.jsonl and qrels/, or one JSON-lines file."
-            )
         split = "train" if any((data / name).exists() for name in OF_TRAINING) else None
         corpus = read_passages(data, split=split, max_queries=QUERIES, max_passages=PASSAGES)
         return tuple(ranking(corpus, words, layout=layout, cache=cache_folder()) for layout in self.layouts)  # type: ignore[arg-type]
 
-    def stand_ins(self) -> "tuple[AbstractTask, ...]":
+    def stand_ins(self) -> tuple[AbstractTask, ...]:
         from ..tasks.stand_in import StandIn
 
-        return tuple(
-            StandIn("marco", length=LENGTHS[0], dim=BERT_DIM, count=QUERIES, pair_tokens=tokens)
-            for tokens in (PAIR_TOKENS if layout == "pairs" else 0 for layout in self.layouts)
-        )
+        tokens = (PAIR_TOKENS if layout == "pairs" else 0 for layout in self.layouts)
+        return tuple(StandIn("marco", LENGTHS[0], BERT_DIM, QUERIES, pair_tokens=each) for each in tokens)  # pyright: ignore[reportCallIssue]
 
 
-def layout_of(task: "AbstractTask") -> str:
+def layout_of(task: AbstractTask) -> str:
     """One sequence per candidate is the layout of pairs."""
     return "pairs" if task.padded else "candidates"
 
 
-def training_queries(task: "AbstractTask") -> int:
-    """The queries that there are to learn from."""
+def training_queries(task: AbstractTask) -> int:
     from ...tasks.labelled import train_count
 
     return train_count(getattr(task, "count", None) or task.spec()["queries"])

@@ -10,10 +10,9 @@ from ...tasks import AbstractTask, ImageTask
 from ...tasks.find import IMAGE_OPTIONS, require_known_options
 from ..data.cifar import is_cifar10, read_cifar10
 from ..data.embeddings import find_embeddings, load_embeddings
-from ..data.mining import given_negatives, min_usable
 from ..data.passages import is_passages, read_passages
 from ..plugin import PASSAGE_OPTIONS
-from .ranking import LAYOUTS, MAX_CANDIDATES, PASSAGE_TOKENS, QUERY_TOKENS, ranking
+from .ranking import LAYOUTS, PAIR_TOKENS, most_candidates, ranking
 from .stand_in import StandIn
 
 
@@ -52,13 +51,6 @@ def _passage_task(path: Path, options: dict[str, Any], cache: Path | None, plann
     corpus = read_passages(path, split=options.get("split"))
     if not planned:
         return ranking(corpus, words, layout=layout, cache=cache)
-    given = corpus.negatives is not None
-    longest = given_negatives(corpus).shape[1] + 1 if given else min(MAX_CANDIDATES, min_usable(corpus) + 1)
-    return StandIn(
-        corpus.name,
-        length=min(8, longest),
-        dim=words.dim,
-        count=len(corpus.queries),
-        pair_tokens=QUERY_TOKENS + PASSAGE_TOKENS + 3 if layout == "pairs" else 0,
-        longest=longest,
-    )
+    longest, pair_tokens = most_candidates(corpus), PAIR_TOKENS if layout == "pairs" else 0
+    sizes = {"dim": words.dim, "count": len(corpus.queries), "pair_tokens": pair_tokens, "longest": longest}
+    return StandIn(corpus.name, length=min(8, longest), **sizes)  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -6,6 +6,7 @@ Source: the experiments of Mahdavi, Liao and Thrampoulidis, "Memorization Capaci
 Transformers" (arXiv 2306.02010).
 """
 
+import dataclasses
 from typing import Any, Literal, get_args
 
 import equinox as eqx
@@ -63,38 +64,23 @@ class RandomLabels(LabelledTask):
         ((100, 16), (100,), 'query')
     """
 
-    length: int = eqx.field(static=True)
-    dim: int = eqx.field(static=True)
-    classes: int = eqx.field(static=True)
-    context: Context = eqx.field(static=True)
-    distinct: int = eqx.field(static=True)
-    task_seed: int = eqx.field(static=True)
-    name: str = eqx.field(static=True)
-    uses_positions: bool = eqx.field(static=True)
+    length: int = eqx.field(static=True, kw_only=True, default=9)
+    dim: int = eqx.field(static=True, kw_only=True, default=16)
+    classes: int = eqx.field(static=True, kw_only=True, default=4)
+    context: Context = eqx.field(static=True, kw_only=True, default="shared")
+    distinct: int = eqx.field(static=True, kw_only=True, default=0)
+    task_seed: int = eqx.field(static=True, kw_only=True, default=0)
+    name: str = eqx.field(static=True, init=False, default="random-labels")
+    uses_positions: bool = eqx.field(static=True, init=False, default=False)
 
-    def __init__(
-        self,
-        *,
-        length: int = 9,
-        dim: int = 16,
-        classes: int = 4,
-        context: Context = "shared",
-        distinct: int = 0,
-        task_seed: int = 0,
-    ):
-        require_count("length", length, least=2)  # a token of the context, and the query
-        require_count("dim", dim)
-        require_count("classes", classes, least=2)
-        require_count("distinct", distinct, least=0)
-        require_count("task_seed", task_seed, least=0)
-        require_choice("context", context, get_args(Context))
-        self.length, self.dim, self.classes, self.context = length, dim, classes, context
-        self.distinct, self.task_seed = distinct, task_seed
-        self.name, self.uses_positions = "random-labels", False
+    def __check_init__(self):
+        # A length is a token of the context, and the query.
+        for size, least in (("length", 2), ("dim", 1), ("classes", 2), ("distinct", 0), ("task_seed", 0)):
+            require_count(size, getattr(self, size), least=least)
+        require_choice("context", self.context, get_args(Context))
 
     @property
     def outputs(self) -> int:
-        """One score per class."""
         return self.classes
 
     @property
@@ -118,8 +104,7 @@ class RandomLabels(LabelledTask):
         return True
 
     def at(self, length: int) -> "RandomLabels":
-        options = {option: value for option, value in self.spec().items() if option != "task"}
-        return RandomLabels(length=length, **options)
+        return dataclasses.replace(self, length=length)
 
     def spec(self) -> dict[str, Any]:
         options = ("dim", "classes", "context", "distinct", "task_seed")

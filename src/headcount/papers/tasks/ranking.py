@@ -32,8 +32,8 @@ from ..data.passages import PassageSet
 
 Layout = Literal["candidates", "pairs"]
 LAYOUTS: tuple[Layout, ...] = ("candidates", "pairs")
-QUERY_TOKENS, PASSAGE_TOKENS = 16, 45
-"""Word pieces kept of a query and of a passage; with [CLS] and two [SEP] they are 64 tokens."""
+QUERY_TOKENS, PASSAGE_TOKENS, PAIR_TOKENS = 16, 45, 64
+"""Word pieces kept of a query and of a passage, and with [CLS] and two [SEP] all tokens of a pair."""
 MAX_CANDIDATES = 64
 QUERY_SEGMENT, PASSAGE_SEGMENT = 0, 1
 NORM_FLOOR = 1e-12
@@ -71,7 +71,6 @@ class JoinedPairs(Tokenise):
         return jax.vmap(self.pair, in_axes=(None, 0))(content["query"], content["candidates"])
 
     def pair(self, query: Int[AnyArray, ""], passage: Int[AnyArray, ""]) -> Tokens:
-        """Return the tokens of one pair."""
         query_count, passage_count = self.query_counts[query], self.passage_counts[passage]
         query_places = jnp.arange(self.query_words.shape[1])
         passage_places = jnp.arange(self.passage_words.shape[1])
@@ -105,7 +104,7 @@ class Ranking(LabelledTask):
         corpus: Queries, passages, and which passages answer which query.
         embeddings: Frozen word embeddings of BERT.
         negatives: Indices of passages that do not answer each query, hardest first; a list of `length` candidates uses
-            the first `length - 1`. `ranking` takes them from the corpus or mines them.
+            the first `length - 1`.
         length: Candidates per query.
         layout: "candidates" (one token each) or "pairs" (a sequence of query and passage each).
         query_tokens: Word pieces kept per query.
@@ -142,7 +141,7 @@ class Ranking(LabelledTask):
     name: str = eqx.field(static=True)
     layout: Layout = eqx.field(static=True)
     content: dict[str, Any] = eqx.field(static=True)
-    uses_positions: bool = eqx.field(static=True)
+    uses_positions: bool = eqx.field(static=True, default=False, init=False)
     pair_tokens: int = eqx.field(static=True)
 
     def __init__(
@@ -159,8 +158,11 @@ class Ranking(LabelledTask):
         require_choice("layout", layout, LAYOUTS)
         self.positives = np.array([places[0] for places in corpus.positives], np.int32)
         self.negatives = negatives
-        make = _candidate_tokens if layout == "candidates" else _joined_pairs
-        self.tokens_of = make(corpus, embeddings, query_tokens, passage_tokens)
+        require_count("query_tokens", query_tokens)
+        require_count("passage_tokens", passage_tokens)
+        sizes = (corpus, embeddings, query_tokens, passage_tokens)
+        vectors: Any = _mean_vectors(*sizes) if layout == "candidates" else ()
+        self.tokens_of = CandidateTokens(*vectors) if vectors else _joined_pairs(*sizes)
         self.dim, self.name, self.layout = embeddings.word.shape[1], corpus.name, layout
         self.content = {
             "corpus": corpus.fingerprint,
@@ -169,38 +171,31 @@ class Ranking(LabelledTask):
             "query_tokens": query_tokens,
             "passage_tokens": passage_tokens,
         }
-        self.uses_positions = False
         self.pair_tokens = query_tokens + passage_tokens + 3
         self.length = self._checked(length)
 
     @property
     def outputs(self) -> int:
-        """One score per candidate."""
         return 1
 
     @property
     def answered_at(self) -> AnsweredAt:
-        """At each candidate's token, or at the last token of each pair."""
         return "tokens" if self.layout == "candidates" else "query"
 
     @property
     def objective(self) -> Choice:
-        """The candidate that answers the query."""
         return Choice(self.length)
 
     @property
     def tokenise(self) -> Tokenise:
-        """What turns indices of a query and its candidates into tokens."""
         return self.tokens_of
 
     @property
     def sequences(self) -> tuple[int, int]:
-        """One sequence of candidates, or a sequence per pair."""
         return (self.length, self.pair_tokens) if self.layout == "pairs" else (1, self.length + 1)
 
     @property
     def padded(self) -> bool:
-        """Whether shorter texts leave tokens of zeros."""
         return self.layout == "pairs"
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
@@ -240,67 +235,34 @@ class Ranking(LabelledTask):
 
 
 def ranking(
-    corpus: PassageSet,
-    embeddings: WordEmbeddings,
-    *,
-    length: int | None = None,
-    most: int | None = None,
-    layout: Layout = "candidates",
-    query_tokens: int = QUERY_TOKENS,
-    passage_tokens: int = PASSAGE_TOKENS,
-    cache: Path | None = None,
+    corpus: PassageSet, embeddings: WordEmbeddings, *, layout: Layout = "candidates", cache: Path | None = None
 ) -> Ranking:
-    """Return the task of a corpus, with its negatives or with mined ones.
+    """Return the task of a corpus, of 8 candidates or as many as there are, with its negatives or with mined ones.
 
-    Args:
-        corpus: Queries, passages, and which passages answer which query.
-        embeddings: Frozen word embeddings of BERT.
-        length: Candidates per query; by default 8, or as many as there are.
-        most: The largest length that will be used; by default as many candidates as the corpus gives, or 64 mined.
-        layout: "candidates" or "pairs".
-        query_tokens: Word pieces kept per query.
-        passage_tokens: Word pieces kept per passage.
-        cache: Folder for mined negatives, in files named by what they were mined from; None: mined each time.
-
-    Raises:
-        InputError: A query has too few negatives, or `Ranking` refuses an argument.
+    `cache` is a folder for mined negatives. Raises InputError where a query has too few negatives.
     """
     if corpus.negatives is not None:
-        negatives = given_negatives(corpus, None if most is None else most - 1)
+        negatives = given_negatives(corpus)
     else:
-        most = min(MAX_CANDIDATES, min_usable(corpus) + 1) if most is None else most
-        require_count("most", most, least=2)
-        vectors = mean_vectors(corpus, embeddings, query_tokens, passage_tokens)
-        negatives = mine(corpus, count=most - 1, vectors=vectors, cache=cache)
-    return Ranking(
-        corpus,
-        embeddings,
-        negatives,
-        length=min(8, negatives.shape[1] + 1) if length is None else length,
-        layout=layout,
-        query_tokens=query_tokens,
-        passage_tokens=passage_tokens,
-    )
+        vectors = _mean_vectors(corpus, embeddings, QUERY_TOKENS, PASSAGE_TOKENS)
+        negatives = mine(corpus, count=most_candidates(corpus) - 1, vectors=vectors, cache=cache)
+    return Ranking(corpus, embeddings, negatives, length=min(8, negatives.shape[1] + 1), layout=layout)
 
 
-def mean_vectors(
-    corpus: PassageSet,
-    embeddings: WordEmbeddings,
-    query_tokens: int,
-    passage_tokens: int,
+def most_candidates(corpus: PassageSet) -> int:
+    """The longest list of candidates: with the negatives that are given, or up to 64 with mined ones."""
+    if corpus.negatives is not None:
+        return given_negatives(corpus).shape[1] + 1
+    return min(MAX_CANDIDATES, max(1, min_usable(corpus)) + 1)
+
+
+def _mean_vectors(
+    corpus: PassageSet, embeddings: WordEmbeddings, query_tokens: int, passage_tokens: int
 ) -> tuple[Float[np.ndarray, "queries dim"], Float[np.ndarray, "passages dim"]]:
-    """Return a vector per query and passage: the mean of its embedded words."""
     return (
         embeddings.mean_vectors(corpus.queries, segment=QUERY_SEGMENT, max_tokens=query_tokens),
         embeddings.mean_vectors(corpus.passages, segment=PASSAGE_SEGMENT, max_tokens=passage_tokens),
     )
-
-
-def _candidate_tokens(
-    corpus: PassageSet, embeddings: WordEmbeddings, query_tokens: int, passage_tokens: int
-) -> CandidateTokens:
-    vectors: Any = mean_vectors(corpus, embeddings, query_tokens, passage_tokens)
-    return CandidateTokens(*vectors)
 
 
 def _joined_pairs(
@@ -315,8 +277,4 @@ def _joined_pairs(
     texts = (*embeddings.encode(corpus.queries, query_tokens), *embeddings.encode(corpus.passages, passage_tokens))
     tables = (embeddings.word, embeddings.position, embeddings.segment, embeddings.norm_gain, embeddings.norm_bias)
     arrays: Any = (*texts, *tables)
-    return JoinedPairs(
-        *arrays,
-        classes=embeddings.cls,
-        separator=embeddings.sep,
-    )
+    return JoinedPairs(*arrays, *map(embeddings.token_id, ("[CLS]", "[SEP]")))

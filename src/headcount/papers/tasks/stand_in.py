@@ -29,23 +29,9 @@ class StandIn(LabelledTask):
     length: int = eqx.field(static=True)
     dim: int = eqx.field(static=True)
     count: int = eqx.field(static=True)
-    classes: int = eqx.field(static=True)
-    pair_tokens: int = eqx.field(static=True)
-    longest: int = eqx.field(static=True)
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        length: int,
-        dim: int,
-        count: int,
-        classes: int = 0,
-        pair_tokens: int = 0,
-        longest: int = 0,
-    ):
-        self.name, self.length, self.dim, self.count = name, length, dim, count
-        self.classes, self.pair_tokens, self.longest = classes, pair_tokens, longest
+    classes: int = eqx.field(static=True, default=0)
+    pair_tokens: int = eqx.field(static=True, default=0)
+    longest: int = eqx.field(static=True, default=0)
 
     @property
     def outputs(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]

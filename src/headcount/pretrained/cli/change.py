@@ -15,8 +15,8 @@ import typer
 from ...cli.app import say
 from ...errors import require
 from ...report.document import Document
-from ..storing.changing import group_plan, prune_plan, shrink_plan
-from ..storing.preflight import LayerShape, described, preflight, requested, require_possible, storable_counts
+from ..storing.plan import group_plan, prune_plan, shrink_plan
+from ..storing.preflight import AttentionShape, described, preflight, requested, require_possible, storable_counts
 from ..storing.request import Source, kept_count, read_source, removed_share
 from .running import AT_BEST, change, checked
 
@@ -90,7 +90,7 @@ def prune(
     gone = (source.shape.heads - count) * source.layers
     uniform = not unequal and (not zeroed or keep is not None)
     if not uniform and remove is not None:
-        gone = round(removed_share(remove, source.heads) * source.heads)
+        gone = round(removed_share(remove, source.total_heads) * source.total_heads)
     require(gone >= 1, _no_head(source, remove, uniform), what="remove", given=remove)
     if uniform or zeroed:
         shape = source.shape if zeroed else requested(source.shape, heads=count)
@@ -99,27 +99,27 @@ def prune(
         shape, words = _best_shape(source, gone)
         check = checked(source, shape, shared, words=words)
     if remove is not None:
-        say(f"--remove {remove} removes {gone} of {source.heads} heads ({gone / source.heads:.0%})")
+        say(f"--remove {remove} removes {gone} of {source.total_heads} heads ({gone / source.total_heads:.0%})")
     options = {"remove": gone, "uniform": uniform, "refit": refit, "inspection": inspection}
     return change(source, check, lambda evaluation: prune_plan(evaluation, **options), shared)
 
 
 def _no_head(source: Source, remove: str | None, uniform: bool) -> str:
     if not uniform:
-        return f"--remove {remove} is less than one of {source.heads} heads."
+        return f"--remove {remove} is less than one of {source.total_heads} heads."
     step = source.shape.heads - max(storable_counts(source.shape), default=0)
     return (
-        f"--remove {remove} of {source.heads} heads comes to no head per layer, where each of them keeps as many; "
-        f"remove more (the fewest that a layer of {source.shape.heads} can lose is {step}), or add --unequal."
+        f"--remove {remove} of {source.total_heads} heads comes to no head per layer, where each of them keeps as "
+        f"many; remove more (the fewest that a layer of {source.shape.heads} can lose is {step}), or add --unequal."
     )
 
 
-def _best_shape(source: Source, gone: int) -> tuple[LayerShape, tuple[str, ...]]:
+def _best_shape(source: Source, gone: int) -> tuple[AttentionShape, tuple[str, ...]]:
     """What is stored at best where layers keep different numbers: the shape if all kept the same, and words."""
     counts = storable_counts(source.shape)
     for heads in counts:  # what is found decides how many the largest layer keeps
         require_possible(preflight(source.config, [requested(source.shape, heads=heads)] * source.layers))
-    per_layer = (source.heads - gone) / source.layers
+    per_layer = (source.total_heads - gone) / source.layers
     count = next((heads for heads in counts if heads >= per_layer), None)
     if count is None:
         return source.shape, (AT_BEST, "So few heads go that a layer keeps all of its heads: nothing is saved.")

@@ -13,7 +13,7 @@ from ...report.document import Document
 from ...report.render.words import spoken_time
 from ...store import Store
 from ..inspection.effort import DEFAULT_EFFORT, LEVELS
-from ..inspection.stored import TOLERANCE, measured_facts
+from ..inspection.facts import TOLERANCE, measured_facts
 
 if TYPE_CHECKING:
     from ..inspection.measuring import Subject
@@ -64,11 +64,11 @@ def inspect(
         say(f"--length {length}: the longest example has {longest} tokens; the data or the model have no longer ones.")
     if dry_run:
         return _dry_run(subject)
-    return _document(_run(subject, folder))
+    return _result_document(_measure_with_store(subject, folder))
 
 
 def _what(subject: "Subject") -> str:
-    """The model and the data in a line."""
+    """Describe the model and the data in a line."""
     layers, examples = subject.evaluation.layers, subject.examples
     heads = sum(layer.heads for layer in layers)
     counts = examples.counts()["tokens"]
@@ -79,7 +79,7 @@ def _what(subject: "Subject") -> str:
 
 
 def _dry_run(subject: "Subject") -> Document:
-    """How many passes there are, and how long they would take by one that is timed."""
+    """Count the passes, and estimate their time by one that is timed."""
     began = time.perf_counter()
     subject.evaluation.losses()
     seconds = time.perf_counter() - began
@@ -104,7 +104,7 @@ def _dry_run(subject: "Subject") -> Document:
     return Document(content=lambda: content, messages=tuple(lines))
 
 
-def _run(subject: "Subject", folder: Path) -> "Inspection":
+def _measure_with_store(subject: "Subject", folder: Path) -> "Inspection":
     from ..inspection.inspecting import measure_into
 
     command = this_command()
@@ -123,7 +123,7 @@ def _run(subject: "Subject", folder: Path) -> "Inspection":
             raise typer.Exit(130) from None
 
 
-def _document(inspection: "Inspection") -> Document:
+def _result_document(inspection: "Inspection") -> Document:
     cost = inspection.facts["cost"]
     memory = f"at most {cost['peak_bytes'] / 1e9:.1f} GB of memory"
     say(f"measured in {spoken_time(cost['seconds'])}, {memory}; kept in {inspection.folder}")

@@ -16,10 +16,9 @@ from ...errors import require
 from ...report.document import Document, Grid, line
 from ...report.progress import worded_progress
 from ..storing.card import table_rows
-from ..storing.changing import measured_losses
-from ..storing.places import free_place
-from ..storing.preflight import LayerShape, Preflight, preflight, require_possible
-from ..storing.request import Source, What
+from ..storing.plan import measured_losses
+from ..storing.preflight import AttentionShape, Preflight, preflight, require_possible
+from ..storing.request import Source, What, free_place
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
@@ -33,9 +32,9 @@ AT_BEST = (
 
 
 def checked(
-    source: Source, shape: LayerShape, shared: SimpleNamespace, *, zeroed: bool = False, words: tuple[str, ...] = ()
+    source: Source, shape: AttentionShape, shared: SimpleNamespace, *, zeroed: bool = False, words: tuple[str, ...] = ()
 ) -> Preflight:
-    """What is stored, printed (as `words` where given); InputError where nothing stores it or the place is taken."""
+    """Check and say what is stored, as `words` where given; InputError where nothing stores it or `out` is taken."""
     check = require_possible(preflight(source.config, [shape] * source.layers, zeroed=zeroed))
     check = replace(check, sentences=words or check.sentences)
     say("check: " + check.sentences[0])
@@ -113,7 +112,7 @@ def _write(
 
 
 def _dry_run(source: Source, check: Preflight) -> Document:
-    """What would be stored, and what it saves."""
+    """Show what would be stored, and what it saves."""
     costs = source.costs(check)
     facts: dict[str, Any] = {"possible": True, "stored": check.stored, "host": check.host}
     facts |= {"sentences": check.sentences}
@@ -124,7 +123,6 @@ def _dry_run(source: Source, check: Preflight) -> Document:
 
 
 def _written(folder: Path) -> Document:
-    """The numbers of a written folder."""
     from ..storing.checking import read_record
 
     record = read_record(folder)

@@ -27,7 +27,7 @@ class BlockOutputs:
         self.ran = 0
 
     def forget_from(self, block: int) -> None:
-        """The blocks from this one on have changed."""
+        """Drop the outputs of this block and of all after it."""
         for outputs in self.kept.values():
             for place in [place for place in outputs if place >= block]:
                 del outputs[place]
@@ -37,14 +37,8 @@ class BlockOutputs:
         return sum(_bytes(output) for outputs in self.kept.values() for output in outputs.values())
 
     @contextmanager
-    def run(self, batch: int, share: float, changed: int) -> Iterator[None]:
-        """One batch goes through the model within; the first block that is not as recorded is `changed`.
-
-        Args:
-            batch: Which batch.
-            share: The batch's share of all.
-            changed: Number of the block; the number of blocks where none has changed.
-        """
+    def run_batch(self, batch: int, share: float, changed: int) -> Iterator[None]:
+        """Run one batch, a `share` of all, inside the `with`; blocks from `changed` on differ from the recorded."""
         if not self.usable:
             self.ran += len(self.blocks)
             yield

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from ..examples.batches import Batch
 from ..layers.find import AttentionLayer
+from ..layers.weights import LayerStatistics
 from ..losses.loss import device_of, fixed_draws
-from .layer_statistics import LayerStatistics
 
 if TYPE_CHECKING:
     from .evaluate import Evaluation
@@ -34,41 +34,34 @@ class Sums:
 
     def __init__(self):
         self.moments = self.cross = self.inputs = self.fisher = torch.zeros(())
-        self.target_square = 0.0
         self.tokens = 0
         self.gradients: list[np.ndarray] = []
 
-    def add(
+    def add_tokens(
         self,
-        features: Float[Tensor, "tokens features"],
-        inputs: Float[Tensor, "tokens width"],
-        target: Float[Tensor, "tokens features"] | None,
+        seen: "Taken",
+        counted: Bool[Tensor, "rows tokens"] | None,
+        target: Float[Tensor, "counted features"] | None,
         output: Float[Tensor, "out_width features"],
     ) -> None:
-        """Take tokens in; `target` has the original's features where these are of a changed model."""
-        features = _with_one(features)
+        """Add the tokens of one run; `target` has the original's features where these are of a changed model."""
+        features = _with_one(_counted_rows(seen.features, counted))
         moments = features.T @ features
         self.moments = self.moments + moments
-        if target is None:
-            # The target is the original output projection of these very features.
-            cross = output @ moments[:-1]
-            square = torch.sum(cross[:, :-1] * output)
-        else:
-            wanted = target.double() @ output.T
-            cross, square = wanted.T @ features, torch.sum(wanted**2)
+        # Without a target, it is the original output projection of these very features.
+        cross = output @ moments[:-1] if target is None else (target.double() @ output.T).T @ features
         self.cross = self.cross + cross
-        self.target_square += float(square)
-        inputs = _with_one(inputs)
+        inputs = _with_one(_counted_rows(seen.inputs, counted))
         self.inputs = self.inputs + inputs.T @ inputs
         self.tokens += len(features)
 
     def add_gradients(self, seen: "Taken", counted: Bool[Tensor, "rows tokens"] | None, examples: int) -> None:
-        """Take in what the backward pass left; the rows of an example are added up."""
+        """Add the gradients that the backward pass left, summed over the rows of an example."""
         assert seen.gate.grad is not None
         assert seen.output.grad is not None
         by_row = seen.gate.grad.double().cpu().numpy()
         self.gradients.append(by_row.reshape(-1, examples, by_row.shape[-1]).sum(0))
-        slopes = _rows(seen.output.grad, counted).double()
+        slopes = _counted_rows(seen.output.grad, counted).double()
         self.fisher = self.fisher + slopes.T @ slopes
 
     def mean(self) -> LayerStatistics:
@@ -77,7 +70,6 @@ class Sums:
         return LayerStatistics(
             moments=_array(self.moments) / count,
             cross=_array(self.cross) / count,
-            target_square=self.target_square / count,
             inputs=_array(self.inputs) / count,
             tokens=self.tokens,
             gradients=gradients,
@@ -103,18 +95,16 @@ class Enough(BaseException):
 def taking(
     model: nn.Module, layers: Sequence[AttentionLayer], *, gated: bool = False, stop: bool = False
 ) -> Iterator[list[Taken]]:
-    """Record these layers' tensors within; with `gated`, ready for a backward pass; with `stop`, run no further."""
+    """Record these layers' tensors inside the `with`: `gated` for a backward pass; `stop` runs no block after them."""
     taken = [Taken() for _ in layers]
     with ExitStack() as stack:
         for layer, seen in zip(layers, taken, strict=True):
             into, out = layer.input_module(model), layer.output_module(model)
-            last = stop and layer is layers[-1]
-            stack.callback(into.register_forward_pre_hook(partial(_take_inputs, seen)).remove)
-            stack.callback(
-                out.register_forward_pre_hook(partial(_take_features, seen, layer.heads, gated, last)).remove
-            )
+            take_features = partial(_take_features, seen, layer.heads, gated, stop and layer is layers[-1])
+            stack.enter_context(into.register_forward_pre_hook(partial(_take_inputs, seen)))
+            stack.enter_context(out.register_forward_pre_hook(take_features))
             if gated:
-                stack.callback(out.register_forward_hook(partial(_take_output, seen)).remove)
+                stack.enter_context(out.register_forward_hook(partial(_take_output, seen)))
         with suppress(Enough):
             yield taken
 
@@ -145,7 +135,7 @@ def _take_output(seen: Taken, module: nn.Module, arguments: tuple, output: Tenso
 
 
 def all_statistics(evaluation: "Evaluation") -> tuple[LayerStatistics, ...]:
-    """Every layer's, with gradients where the loss can be differentiated."""
+    """Return the statistics of every layer, with gradients where the loss can be differentiated."""
     batches, layers, model = evaluation.examples.calibration, evaluation.layers, evaluation.model
     sums, loss = [Sums() for _ in layers], evaluation.examples.loss
     gated = True
@@ -154,11 +144,11 @@ def all_statistics(evaluation: "Evaluation") -> tuple[LayerStatistics, ...]:
         targets = evaluation.originals.features_of(place, layers)
         with evaluation.changed(), fixed_draws(place), _mask_of_call(model) as mask:
             with taking(model, layers, gated=gated) as taken, torch.set_grad_enabled(gated):
-                values = (loss.probes if gated else loss.values)(model, batch)
+                values = (loss.probes if gated else loss.example_losses)(model, batch)
             gated = gated and _differentiated(values, taken, batch)
         counted = _counted(batch, mask)
         for layer, total, seen, target in zip(layers, sums, taken, targets, strict=True):
-            total.add(_rows(seen.features, counted), _rows(seen.inputs, counted), target, _output(evaluation, layer))
+            total.add_tokens(seen, counted, target, _output(evaluation, layer))
             if gated:
                 total.add_gradients(seen, counted, batch.examples)
             else:
@@ -169,7 +159,7 @@ def all_statistics(evaluation: "Evaluation") -> tuple[LayerStatistics, ...]:
 
 
 def one_layers_statistics(evaluation: "Evaluation", index: int) -> LayerStatistics:
-    """One layer's, by runs that end at it and start where the blocks' outputs are known."""
+    """Return the statistics of one layer, by runs that end at it and start where the blocks' outputs are known."""
     layer, total, model = evaluation.layers[index], Sums(), evaluation.model
     batches = evaluation.examples.calibration
     targets = [evaluation.originals.features_of(place, [layer])[0] for place in range(len(batches))]
@@ -181,9 +171,8 @@ def one_layers_statistics(evaluation: "Evaluation", index: int) -> LayerStatisti
                 evaluation.running("calibration", place, batch, index),
                 taking(model, [layer], stop=True) as taken,
             ):
-                evaluation.examples.loss.values(model, batch)
-            counted = _counted(batch, mask)
-            total.add(_rows(taken[0].features, counted), _rows(taken[0].inputs, counted), target, output)
+                evaluation.examples.loss.example_losses(model, batch)
+            total.add_tokens(taken[0], _counted(batch, mask), target, output)
     return total.mean()
 
 
@@ -207,7 +196,7 @@ class Originals:
             return [None] * len(layers)
         seen = self.kept.get(place)
         if seen is None:
-            seen = self._run(place, self.evaluation.layers if self.fits else layers)
+            seen = self._run_original(place, self.evaluation.layers if self.fits else layers)
             batches = self.evaluation.examples.calibration
             size = sum(features.numel() * features.element_size() for features in seen.values())
             self.fits = self.fits and size * sum(b.tokens for b in batches) < ORIGINAL_BYTES * batches[place].tokens
@@ -215,7 +204,7 @@ class Originals:
                 self.kept[place] = seen
         return [seen[layer.index] for layer in layers]
 
-    def _run(self, place: int, layers: Sequence[AttentionLayer]) -> dict[int, Tensor]:
+    def _run_original(self, place: int, layers: Sequence[AttentionLayer]) -> dict[int, Tensor]:
         model, batch = self.evaluation.model, self.evaluation.examples.calibration[place]
         with (
             torch.no_grad(),
@@ -223,10 +212,10 @@ class Originals:
             _mask_of_call(model) as mask,
             taking(model, layers, stop=True) as taken,
         ):
-            self.evaluation.examples.loss.values(model, batch)
+            self.evaluation.examples.loss.example_losses(model, batch)
         self.evaluation.forward_tokens += batch.tokens
         counted = _counted(batch, mask)
-        return {layer.index: _rows(seen.features, counted) for layer, seen in zip(layers, taken, strict=True)}
+        return {layer.index: _counted_rows(seen.features, counted) for layer, seen in zip(layers, taken, strict=True)}
 
 
 def _differentiated(values: Tensor, taken: Sequence[Taken], batch: Batch) -> bool:
@@ -241,7 +230,7 @@ def _differentiated(values: Tensor, taken: Sequence[Taken], batch: Batch) -> boo
 
 @contextmanager
 def _mask_of_call(model: nn.Module) -> Iterator[list[Tensor]]:
-    """The attention masks, of shape (rows, tokens), that the model is called with within."""
+    """Collect the attention masks, of shape (rows, tokens), of the model's calls inside the `with`."""
     masks: list[Tensor] = []
 
     def hook(module, arguments, options):
@@ -249,16 +238,13 @@ def _mask_of_call(model: nn.Module) -> Iterator[list[Tensor]]:
         if isinstance(mask, Tensor) and mask.ndim == 2:
             masks.append(mask)
 
-    handle = model.register_forward_pre_hook(hook, with_kwargs=True)
-    try:
+    with model.register_forward_pre_hook(hook, with_kwargs=True):
         yield masks
-    finally:
-        handle.remove()
 
 
 @contextmanager
 def counting_tokens(model: nn.Module, layer: AttentionLayer) -> Iterator[list[int]]:
-    """The tokens, padding left out, of every call of this layer within."""
+    """Count the tokens, padding left out, of every call of this layer inside the `with`."""
     counts: list[int] = []
     with _mask_of_call(model) as masks:
 
@@ -266,11 +252,8 @@ def counting_tokens(model: nn.Module, layer: AttentionLayer) -> Iterator[list[in
             rows = arguments[0].shape[:-1]
             counts.append(int(masks[-1].sum()) if masks and masks[-1].shape == rows else rows.numel())
 
-        handle = layer.input_module(model).register_forward_pre_hook(hook)
-        try:
+        with layer.input_module(model).register_forward_pre_hook(hook):
             yield counts
-        finally:
-            handle.remove()
 
 
 def _counted(batch: Batch, masks: list[Tensor]) -> Bool[Tensor, "rows tokens"] | None:
@@ -279,15 +262,13 @@ def _counted(batch: Batch, masks: list[Tensor]) -> Bool[Tensor, "rows tokens"] |
     return masks[-1].bool() if masks else None
 
 
-def _rows(values: Tensor, counted: Bool[Tensor, "rows tokens"] | None) -> Float[Tensor, "counted features"]:
-    """The tokens that count, one after another."""
+def _counted_rows(values: Tensor, counted: Bool[Tensor, "rows tokens"] | None) -> Float[Tensor, "counted features"]:
     if counted is not None and values.shape[:-1] == counted.shape:
         return values[counted.to(values.device)]
     return values.reshape(-1, values.shape[-1])
 
 
 def _output(evaluation: "Evaluation", layer: AttentionLayer) -> Float[Tensor, "out_width features"]:
-    """The original's output projection."""
     output = evaluation.original[layer.index].output
     return torch.from_numpy(output.reshape(len(output), -1)).to(device_of(evaluation.model))
 

@@ -1,6 +1,6 @@
 """Batches of examples for a trained model, and their two parts. Needs torch."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,13 +23,10 @@ Tick = Callable[[int, int, str], None]
 class Batch:
     """Some examples that go through the model together.
 
-    Attributes:
-        inputs: Keyword arguments of the model. Empty where a user's own loss calls the model.
-        examples: How many examples; the rows of the inputs may be a multiple (two texts per pair).
-        counted: Which tokens are real ones, not padding; None where all are.
-        per_example: Tokens of an example, where `counted` is None.
-        extras: Further input of the loss: labels, scores, the original's output.
-        given: The batch of a user's own loss, as it was given.
+    `inputs` are keyword arguments of the model; empty where a user's own loss calls it, whose batch is `given`. Their
+    rows may be a multiple of the `examples` (two texts per pair). `counted` says which tokens are not padding; where it
+    is None all count, `per_example` each. `extras` are further input of the loss: labels, scores, or
+    the original's output.
     """
 
     inputs: dict[str, Tensor]
@@ -52,25 +49,23 @@ Parts = tuple[list[Batch], list[Batch]]
 """Held-out and calibration batches."""
 
 
-def sliced(items: Any, most: int, fewest: int = 1) -> Iterator[Any]:
-    """Slices of at most `most` items, and so small that there are `fewest` of them where that can be."""
-    rows = max(1, min(most, len(items) // fewest))
-    return (items[start : start + rows] for start in range(0, len(items), rows))
+def in_batches(held_out: Any, calibration: Any, most: int, batch: Callable[[Any], Batch]) -> Parts:
+    """Both parts' items in batches of at most `most`, made by `batch` of some items."""
+
+    def batches(items: Any, fewest: int) -> list[Batch]:
+        rows = max(1, min(most, len(items) // fewest))
+        return [batch(items[start : start + rows]) for start in range(0, len(items), rows)]
+
+    return batches(held_out, 1), batches(calibration, FEWEST_BATCHES)
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
-    """The examples that a trained model is judged on.
+class SplitExamples:
+    """The examples that a trained model is judged on: statistics and refits see `calibration`, losses are reported on
+    `held_out`; no example is in both.
 
-    Attributes:
-        kind: What was given.
-        words: What was read, with counts.
-        cannot: What these data cannot say; empty where there is nothing to add.
-        loss: One number per example, the smaller the better.
-        calibration: What statistics and refits see.
-        held_out: What losses are reported on; no example is in both.
-        scored: How many batches of `calibration` a search looks at when it compares changes: about as many tokens as
-            are held out, where statistics need more.
+    `words` say what was read, with counts, `cannot` what these data cannot say. A search compares changes on the first
+    `scored` batches of `calibration`: about as many tokens as are held out, where statistics need more.
     """
 
     kind: Kind
@@ -81,7 +76,7 @@ class Examples:
     held_out: Sequence[Batch]
     scored: int | None = None
 
-    def part(self, name: Part) -> Sequence[Batch]:
+    def judged_part(self, name: Part) -> Sequence[Batch]:
         """The batches whose losses are taken: all that are held out, or the scored ones of the calibration part."""
         return self.held_out if name == "held_out" else self.calibration[: self.scored]
 

@@ -13,7 +13,7 @@ from ..._draws import named_generator
 from ..._limits import require_fits
 from ...data.images import ENDINGS, open_image, visible_entries
 from ...errors import InputError, require
-from .batches import FEWEST_BATCHES, Batch, Parts, sliced
+from .batches import Batch, Parts, in_batches
 from .sizes import Sizes, wanted_examples
 
 FEWEST_IMAGES = 8
@@ -68,32 +68,28 @@ def image_batches(
         held_out = min(held_out, max(1, available // 3))
         calibration = min(calibration, available - held_out)
 
-    def batches(places: np.ndarray, fewest: int) -> list[Batch]:
-        answer = []
-        for some in sliced(places, sizes.batch // per_image, fewest):
-            pixels = prepared(model, processor, [images[place] for place in some])
-            extras = {} if labels is None else {"labels": torch.tensor([labels[place] for place in some])}
-            answer.append(Batch({"pixel_values": pixels}, len(some), None, extras, per_example=per_image))
-        return answer
+    def batch(places: np.ndarray) -> Batch:
+        pixels = prepared(model, processor, [images[place] for place in places])
+        extras = {} if labels is None else {"labels": torch.tensor([labels[place] for place in places])}
+        return Batch({"pixel_values": pixels}, len(places), None, extras, per_example=per_image)
 
-    return batches(order[:held_out], 1), batches(order[held_out : held_out + calibration], FEWEST_BATCHES)
+    rest = order[held_out : held_out + calibration]
+    return in_batches(order[:held_out], rest, sizes.batch // per_image, batch)
 
 
 def random_images(model: nn.Module, sizes: Sizes, seed: int, limit: int | None) -> Parts:
-    """Random smooth images."""
     per_image = tokens_per_image(model)
     held_out, calibration = wanted_examples(sizes, per_image, limit, FEWEST_IMAGES)
     pixels = smooth_images(model, held_out + calibration, seed)
 
-    def batches(part: Tensor, fewest: int) -> list[Batch]:
-        pieces = sliced(part, sizes.batch // per_image, fewest)
-        return [Batch({"pixel_values": piece}, len(piece), per_example=per_image) for piece in pieces]
+    def batch(some: Tensor) -> Batch:
+        return Batch({"pixel_values": some}, len(some), per_example=per_image)
 
-    return batches(pixels[:held_out], 1), batches(pixels[held_out:], FEWEST_BATCHES)
+    return in_batches(pixels[:held_out], pixels[held_out:], sizes.batch // per_image, batch)
 
 
 def prepared(model: nn.Module, processor: Any, images: Sequence[Any]) -> Tensor:
-    """Pixels as the model wants them: by its processor, else resized to its size and scaled to [-1, 1]."""
+    """Turn images into the model's pixels: by its processor, else resized to its size and scaled to [-1, 1]."""
     opened = [open_image(image) if isinstance(image, Path) else _as_image(image) for image in images]
     if processor is not None:
         return processor(images=opened, return_tensors="pt")["pixel_values"].float()

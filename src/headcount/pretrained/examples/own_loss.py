@@ -32,7 +32,7 @@ class OwnLoss(Loss):
         """The code of the loss."""
         return self.loss if self.code is None else self.code
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         values = user_supplied(self.loss, model, batch.given, name=self.source)
         if not isinstance(values, Tensor) or values.ndim != 1 or len(values) == 0:
             given = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
@@ -65,7 +65,7 @@ def read_own_loss(reference: str, tokenizer: Any) -> tuple[Sequence[Any], OwnLos
 
 
 def own_batches(model: nn.Module, batches: Any, loss: OwnLoss, seed: int, limit: int | None) -> Parts:
-    """A third of the batches held out, the others to calibrate on; each is run once to count examples and tokens."""
+    """Hold out a third of the batches, and calibrate on the others; each is run once to count examples and tokens."""
     given = list(batches)
     require(
         len(given) >= 2,
@@ -78,7 +78,7 @@ def own_batches(model: nn.Module, batches: Any, loss: OwnLoss, seed: int, limit:
     first = attention_layers(model)[0]
     for turn, place in enumerate(order):
         with torch.no_grad(), fixed_draws(), counting_tokens(model, first) as tokens:
-            values = loss.values(model, Batch({}, 0, given=given[place]))
+            values = loss.example_losses(model, Batch({}, 0, given=given[place]))
         if not bool(torch.isfinite(values).all()):
             raise InputError(
                 f"{loss.source}: the loss of batch {place} is {values[~torch.isfinite(values)][0].item()} "

@@ -77,7 +77,7 @@ def _connected(pairs: Sequence[Pair]) -> list[int]:
 
 
 def _by_text(pairs: Sequence[Pair], order: Places, seed: int) -> tuple[Places, Places]:
-    away = _drawn(sorted({text for first, second, _ in pairs for text in (first, second)}), seed)
+    away = _drawn_texts(sorted({text for first, second, _ in pairs for text in (first, second)}), seed)
     inside = [place for place in order if (pairs[place][0] in away) == (pairs[place][1] in away)]
     return _parted(inside, lambda place: pairs[place][0] in away)
 
@@ -85,12 +85,11 @@ def _by_text(pairs: Sequence[Pair], order: Places, seed: int) -> tuple[Places, P
 def _by_first_text(pairs: Sequence[Pair], order: Places, seed: int) -> tuple[Places, Places]:
     firsts = sorted({first for first, _, _ in pairs})
     require(len(firsts) >= 2, f"the pairs have {len(firsts)} different first texts; at least 2 are needed.")
-    away = _drawn(firsts, seed)
+    away = _drawn_texts(firsts, seed)
     return _parted(order, lambda place: pairs[place][0] in away)
 
 
-def _drawn(texts: Sequence[str], seed: int) -> set[Hashable]:
-    """The texts to hold out."""
+def _drawn_texts(texts: Sequence[str], seed: int) -> set[Hashable]:
     order = named_generator(seed, "examples").permutation(len(texts))
     return {texts[place] for place in order[: max(1, int(len(texts) * HELD_OUT))]}
 

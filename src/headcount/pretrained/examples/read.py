@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from ...errors import InputError, require, require_count
-from ..loading.model_task import Task, reads_images, task_of
+from ..loading.describing import Task, reads_images, task_of
 from ..losses.distances import (
     AnswerDivergence,
     EmbeddingDistance,
@@ -25,10 +25,11 @@ from ..losses.distances import (
     SimilarityError,
     class_logits,
     image_embedding,
+    read_pooling,
+    text_embedding,
 )
 from ..losses.loss import Loss, MaskedTokenLoss, NextTokenLoss, masked_logits
-from ..losses.pooling import read_pooling, text_embedding
-from .batches import Batch, Examples, Kind, Parts
+from .batches import Batch, Kind, Parts, SplitExamples
 from .images import image_batches, image_files, random_images
 from .own_loss import OwnLoss, own_batches, read_own_loss
 from .sequences import packed, sampled_sequences
@@ -57,29 +58,20 @@ def read_examples(
     limit: int | None = None,
     tokens: int | None = None,
     seed: int = 0,
-) -> Examples:
+) -> SplitExamples:
     """Read the examples that a model is judged on, in two parts: one to calibrate on, and one held out.
 
     Args:
         loaded: The model with its tokenizer or processor.
-        data: A .txt or .jsonl file of texts, a .tsv, .csv or .jsonl file of pairs with scores, a folder of images
-            (class folders or flat), "mine.py:loss"; in Python also a list of texts, of (text, text, score), of images,
-            or (batches, loss). None: sequences that a decoder writes itself, random tokens, or random smooth images.
+        data: As `hc.inspect` takes them.
         length: Most tokens per example. Default: 256 for decoders and 64 for encoders, less for a large model.
         limit: Examples in both parts together (own losses: batches), where there are as many; a third is held out.
-            Default: as many as have `tokens`.
-        tokens: Held-out tokens wanted, where the data have as many; at least twice as many calibrate. Default: by the
-            arithmetic of `sizes`, from the number of parameters.
+        tokens: Held-out tokens wanted without a limit; at least twice as many calibrate. Default: by the arithmetic of
+            `sizes`, from the number of parameters.
         seed: Of the split and every other draw.
 
-    Raises:
-        InputError: Data that cannot be read, that are of the wrong kind for the model or too few, a model without
-            tokenizer, or a loss that is not finite.
-
-    Example:
-        >>> examples = read_examples(load_model("smollm2-135m"), "wiki.txt")  # doctest: +SKIP
-        >>> examples.words  # doctest: +SKIP
-        '4089 texts of wiki.txt: 8 sequences of 48 tokens held out, 72 to calibrate on.'
+    Raises InputError for data that cannot be read, are of the wrong kind for the model or too few, for a model without
+    tokenizer, and for a loss that is not finite.
     """
     for name, count in (("length", length), ("limit", limit), ("tokens", tokens)):
         if count is not None:
@@ -98,7 +90,7 @@ def read_examples(
         return reader.default()
     if isinstance(data, str | Path):
         return reader.path(Path(data))
-    return reader.values(data)
+    return reader.read_values(data)
 
 
 class Reader:
@@ -123,7 +115,7 @@ class Reader:
             )
         return self.loaded.tokenizer
 
-    def path(self, path: Path) -> Examples:
+    def path(self, path: Path) -> SplitExamples:
         require(path.exists(), f"{path}: no such file or folder; give text, pairs or images, or leave --data out.")
         if path.is_dir():
             files, classes = image_files(path)
@@ -137,8 +129,7 @@ class Reader:
             return self.texts(*content, path.name)
         return self.pairs(content, path.name)
 
-    def values(self, data: Any) -> Examples:
-        """Python values: texts, pairs or images."""
+    def read_values(self, data: Any) -> SplitExamples:
         require(
             not callable(data), "a loss alone has no data; pass data=(batches, loss), or the path of a file with both."
         )
@@ -160,10 +151,10 @@ class Reader:
             f"got a list with {type(odd).__name__} in it."
         )
 
-    def texts(self, texts: Sequence[str], labels: Sequence[str] | None, name: str) -> Examples:
-        """Texts, for any model that reads tokens."""
+    def texts(self, texts: Sequence[str], labels: Sequence[str] | None, name: str) -> SplitExamples:
         require(
-            not reads_images(self.task), f"{name} has texts, but {self._model} reads images; give a folder of images."
+            not reads_images(self.task),
+            f"{name} has texts, but {self._model_class} reads images; give a folder of images.",
         )
         words, cannot, given = f"{len(texts)} texts of {name}", "", (self.tokenizer, texts, *self.drawing)
         if self.task == "next token":
@@ -171,47 +162,45 @@ class Reader:
             length = parts[0][0].inputs["input_ids"].shape[1]
             if length < self.sizes.length:
                 cannot = f"Sequences have {length} tokens instead of {self.sizes.length}: the data have too few. "
-            return self._examples("text", words, f"sequences of {length} tokens", cannot, NextTokenLoss(), parts)
+            return self._split_examples("text", words, f"sequences of {length} tokens", cannot, NextTokenLoss(), parts)
         if self.task == "masked token":
             parts = masked(text_batches(*given, most=MASKED_BATCH_TOKENS), self.tokenizer, self.seed)
-            return self._examples("text", words, "texts with 15 % of their tokens masked", "", MaskedTokenLoss(), parts)
+            return self._split_examples(
+                "text", words, "texts with 15 % of their tokens masked", "", MaskedTokenLoss(), parts
+            )
         numbers = None if labels is None else self._numbers(labels)
-        loss, cannot = self._answers(labels, numbers)
+        loss, cannot = self._answer_loss(labels, numbers)
         unit = f"texts of at most {self.sizes.length} tokens"
-        return self._examples("text", words, unit, cannot, loss, text_batches(*given, numbers))
+        return self._split_examples("text", words, unit, cannot, loss, text_batches(*given, numbers))
 
-    def pairs(self, pairs: Sequence[Pair], name: str) -> Examples:
-        """Pairs with scores, for a model that embeds texts."""
+    def pairs(self, pairs: Sequence[Pair], name: str) -> SplitExamples:
         require(
             self.task == "text embedding",
-            f"{name} has pairs with scores, which need a model that embeds texts; {self._model} answers with "
+            f"{name} has pairs with scores, which need a model that embeds texts; {self._model_class} answers with "
             f"{self.task}. Give text lines instead, or {OWN_LOSS}.",
         )
         require(bool(np.isfinite([pair[2] for pair in pairs]).all()), f"{name} has a score that is not a number.")
         parts, cannot = pair_batches(self.tokenizer, pairs, *self.drawing)
         loss = SimilarityError(text_embedding(read_pooling(self.loaded.folder)), parts[1])
         unit = f"pairs of texts of at most {self.sizes.length} tokens"
-        return self._examples("pairs", f"{len(pairs)} pairs of {name}", unit, cannot, loss, parts)
+        return self._split_examples("pairs", f"{len(pairs)} pairs of {name}", unit, cannot, loss, parts)
 
-    def images(self, images: Sequence[Any], classes: Sequence[str] | None, name: str) -> Examples:
-        """Images, for a vision transformer."""
+    def images(self, images: Sequence[Any], classes: Sequence[str] | None, name: str) -> SplitExamples:
         require(
             reads_images(self.task),
-            f"{name} has images, but {self._model} reads texts; give a text file with one text per line.",
+            f"{name} has images, but {self._model_class} reads texts; give a text file with one text per line.",
         )
         numbers = None if classes is None or self.task != "image classes" else self._numbers(classes)
         parts = image_batches(self.model, self.loaded.processor, images, *self.drawing, labels=numbers)
-        loss, cannot = self._answers(classes, numbers)
-        return self._examples("images", f"{len(images)} images of {name}", "images", cannot, loss, parts)
+        loss, cannot = self._answer_loss(classes, numbers)
+        return self._split_examples("images", f"{len(images)} images of {name}", "images", cannot, loss, parts)
 
-    def own(self, batches: Any, loss: OwnLoss) -> Examples:
-        """The user's own loss."""
+    def own(self, batches: Any, loss: OwnLoss) -> SplitExamples:
         parts = own_batches(self.model, batches, loss, self.seed, self.limit)
         words = f"{len(parts[0]) + len(parts[1])} batches of {loss.source}"
-        return self._examples("own", words, "examples", "", loss, parts)
+        return self._split_examples("own", words, "examples", "", loss, parts)
 
-    def default(self) -> Examples:
-        """Without data."""
+    def default(self) -> SplitExamples:
         if self.task == "next token":
             parts = sampled_sequences(self.model, *self.drawing)
             words, unit = "no data: sequences sampled from the model itself", f"sequences of {self.sizes.length} tokens"
@@ -219,22 +208,22 @@ class Reader:
                 "Samples of the model say how far its own predictions move (the expected increase is the divergence "
                 "from the original), not what other texts need. Pass --data with your own texts."
             )
-            return self._examples("default", words, unit, cannot, NextTokenLoss(), parts)
+            return self._split_examples("default", words, unit, cannot, NextTokenLoss(), parts)
         if reads_images(self.task):
             parts = random_images(self.model, *self.drawing)
-            loss, _ = self._answers(None, None)
+            loss, _ = self._answer_loss(None, None)
             cannot = "Random smooth images say how far outputs move, not what a task needs. Pass --data FOLDER."
-            return self._examples("default", "no data: random smooth images", "images", cannot, loss, parts)
+            return self._split_examples("default", "no data: random smooth images", "images", cannot, loss, parts)
         parts = random_texts(self.model, self.loaded.tokenizer, *self.drawing)
         cannot = "Random tokens say how far outputs move, not what real texts or a task need. Pass --data FILE."
         if self.task == "masked token":
             parts = masked(parts, self.tokenizer, self.seed, most=DEFAULT_MASKS)
             loss: Loss = AnswerDivergence(masked_logits, self.seed)
         else:
-            loss, _ = self._answers(None, None)
-        return self._examples("default", "no data: texts of random tokens", "texts", cannot, loss, parts)
+            loss, _ = self._answer_loss(None, None)
+        return self._split_examples("default", "no data: texts of random tokens", "texts", cannot, loss, parts)
 
-    def _answers(self, labels: Sequence[str] | None, numbers: Sequence[int] | None) -> tuple[Loss, str]:
+    def _answer_loss(self, labels: Sequence[str] | None, numbers: Sequence[int] | None) -> tuple[Loss, str]:
         """The loss of a model that embeds or classifies, and what it cannot say."""
         if self.task in ("text classes", "image classes"):
             if numbers is not None:
@@ -263,10 +252,12 @@ class Reader:
         return None if None in numbers else numbers  # type: ignore[return-value]
 
     @property
-    def _model(self) -> str:
+    def _model_class(self) -> str:
         return type(self.model).__name__
 
-    def _examples(self, kind: Kind, words: str, unit: str, cannot: str, loss: Loss, parts: Parts) -> Examples:
+    def _split_examples(
+        self, kind: Kind, words: str, unit: str, cannot: str, loss: Loss, parts: Parts
+    ) -> SplitExamples:
         held_out, calibration = parts
         loss.prepare(self.model, [*held_out, *calibration])
         counts = [sum(batch.examples for batch in part) for part in parts]
@@ -282,7 +273,7 @@ class Reader:
                 f"{tokens} tokens to calibrate on are few for the {features} features of a layer: refits stay close "
                 f"to the original, and a search may follow noise. {cannot}"
             )
-        return Examples(
+        return SplitExamples(
             kind=kind,
             words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on. {loss.scale_words}".rstrip(),
             cannot=cannot.rstrip(),

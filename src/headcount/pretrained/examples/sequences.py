@@ -11,7 +11,7 @@ from ..._draws import named_generator
 from ..._limits import require_fits
 from ...errors import require
 from ..losses.loss import device_of
-from .batches import FEWEST_BATCHES, Batch, Parts, sliced
+from .batches import Batch, Parts, in_batches
 from .sizes import Sizes, wanted_examples
 
 FEWEST_DOCUMENTS = 8
@@ -92,12 +92,11 @@ def _continued(model: Any, first: np.ndarray, length: int, generator: np.random.
 def _sequence_parts(held_out: np.ndarray, calibration: np.ndarray, sizes: Sizes) -> Parts:
     """Sequences of one length as batches without padding."""
 
-    def batches(sequences: np.ndarray, fewest: int) -> list[Batch]:
-        some = sliced(sequences, round(sizes.batch / sequences.shape[1]), fewest)
-        tokens = [torch.from_numpy(rows.astype(np.int64)) for rows in some]
-        return [Batch({"input_ids": each}, len(each), torch.ones_like(each, dtype=torch.bool)) for each in tokens]
+    def batch(rows: np.ndarray) -> Batch:
+        tokens = torch.from_numpy(rows.astype(np.int64))
+        return Batch({"input_ids": tokens}, len(tokens), torch.ones_like(tokens, dtype=torch.bool))
 
-    return batches(held_out, 1), batches(calibration, FEWEST_BATCHES)
+    return in_batches(held_out, calibration, round(sizes.batch / held_out.shape[1]), batch)
 
 
 def _tokens_in_turn(tokenizer: Any, texts: Sequence[str], order: np.ndarray, wanted: int) -> list[list[int]]:

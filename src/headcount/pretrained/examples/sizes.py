@@ -52,13 +52,9 @@ class Sizes:
 
 
 def wanted_examples(sizes: Sizes, per_example: int, limit: int | None, fewest: int = 1) -> tuple[int, int]:
-    """Count the examples to hold out and to calibrate on: a third and the rest of `limit` where it is given.
+    """Count the examples to hold out and to calibrate on: a third and the rest of `limit`, where it is given.
 
-    Args:
-        sizes: The tokens wanted of each part.
-        per_example: Tokens of an example.
-        limit: Examples of both parts together; None: as many as have these tokens.
-        fewest: Of each part, where no limit is given.
+    Otherwise as many of `per_example` tokens as have those of `sizes`, and at least `fewest` of each part.
     """
     if limit is not None:
         return max(1, limit // 3), limit - max(1, limit // 3)
@@ -66,13 +62,7 @@ def wanted_examples(sizes: Sizes, per_example: int, limit: int | None, fewest: i
 
 
 def default_sizes(model: nn.Module, length: int | None = None, tokens: int | None = None) -> Sizes:
-    """The sizes for this model, whose parameters and config are counted.
-
-    Args:
-        model: The model.
-        length: Fixes the longest example.
-        tokens: Held-out tokens, in place of the rule above.
-    """
+    """The sizes for this model; `length` fixes the longest example, `tokens` the held-out tokens."""
     config = text_config(model)
     layers = getattr(config, "num_hidden_layers", None) or 12
     heads = getattr(config, "num_attention_heads", None) or 12
@@ -99,7 +89,7 @@ def _positions(config: Any) -> int:
 
 
 def held_out_tokens(layers: int, heads: int, block_parameters: int, head_parameters: int) -> int:
-    """The rule above."""
+    """Apply the rule above."""
     operations = layers * (2 * heads + 8) * 2 * (block_parameters / 2 + head_parameters)
     affordable = max(min(ENOUGH_TOKENS, OPERATIONS / max(operations, 1)), FEW_OPERATIONS / max(operations, 1))
     return int(min(MOST_TOKENS, max(FEWEST_TOKENS, affordable)))

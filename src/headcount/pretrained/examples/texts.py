@@ -9,7 +9,7 @@ import torch
 from ..._draws import named_generator
 from ..._limits import require_fits
 from ...errors import require
-from .batches import FEWEST_BATCHES, Batch, Parts, sliced
+from .batches import FEWEST_BATCHES, Batch, Parts, in_batches
 from .pair_parts import shared_words, split_pairs
 from .sizes import Sizes, wanted_examples
 from .text_files import Pair
@@ -42,7 +42,7 @@ def text_batches(
     counts = [len(row) for row in rows]
 
     def batch(places: Sequence[int]) -> Batch:
-        inputs, counted = padded(tokenizer, [rows[place] for place in places])
+        inputs, counted = padded_rows(tokenizer, [rows[place] for place in places])
         extras = {} if labels is None else {"labels": torch.tensor([labels[kept[place]] for place in places])}
         return Batch(inputs, len(places), counted, extras)
 
@@ -68,7 +68,7 @@ def pair_batches(
         held_out, calibration = held_out[: max(1, limit // 3)], calibration[: max(1, limit - limit // 3)]
 
     def batch(places: Sequence[int]) -> Batch:
-        inputs, counted = padded(tokenizer, [rows[side][place] for side in (0, 1) for place in places])
+        inputs, counted = padded_rows(tokenizer, [rows[side][place] for side in (0, 1) for place in places])
         return Batch(inputs, len(places), counted, {"scores": torch.tensor([chosen[place][2] for place in places])})
 
     longest = [2 * max(len(first), len(second)) for first, second in zip(*rows, strict=True)]
@@ -92,11 +92,11 @@ def random_texts(model: Any, tokenizer: Any, sizes: Sizes, seed: int, limit: int
     drawn = generator.choice(ordinary, size=(count, max(1, length - len(marks))))
     rows = [[*before, *line, *after] for line in drawn.tolist()]
 
-    def batches(part: list[list[int]], fewest: int) -> list[Batch]:
-        some = [padded(tokenizer, each) for each in sliced(part, max(BATCH_TOKENS, sizes.batch) // length, fewest)]
-        return [Batch(inputs, len(counted), counted) for inputs, counted in some]
+    def batch(some: list[list[int]]) -> Batch:
+        inputs, counted = padded_rows(tokenizer, some)
+        return Batch(inputs, len(counted), counted)
 
-    return batches(rows[:held_out], 1), batches(rows[held_out:], FEWEST_BATCHES)
+    return in_batches(rows[:held_out], rows[held_out:], max(BATCH_TOKENS, sizes.batch) // length, batch)
 
 
 def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> Parts:
@@ -129,13 +129,8 @@ def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> 
     return answer[0], answer[1]
 
 
-def padded(tokenizer: Any, rows: Sequence[Sequence[int]]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-    """Token rows as inputs of a model, padded on the right, and which tokens are real.
-
-    Args:
-        tokenizer: Names the padding token; None pads with 0.
-        rows: Tokens per text.
-    """
+def padded_rows(tokenizer: Any, rows: Sequence[Sequence[int]]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """Token rows as inputs of a model, padded on the right with the tokenizer's token (else 0), and which are real."""
     filler = getattr(tokenizer, "pad_token_id", None) or 0
     longest = max(map(len, rows))
     tokens = np.full((len(rows), longest), filler, np.int64)

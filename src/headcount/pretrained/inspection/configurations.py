@@ -1,21 +1,16 @@
 """The metric `configurations`, measured: smaller models of one shape for all layers; `recommended` reads them."""
 
 import shlex
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..layers.weights import equal_step
 from ..loading.describing import short_name
-from ..removal.refit import refitted_in_order
-from ..storing.changing import group_plan
 from ..storing.cost import cached_bytes, seconds_per_thousand_tokens
-from ..storing.plan import fitted, pruned_plan
-from ..storing.preflight import LayerShape, preflight
+from ..storing.plan import fitted, group_plan, refitted_plan
+from ..storing.preflight import AttentionShape, preflight, requested
 from .measuring import Fact, Subject, Values
-from .order import kept_by_order
-
-if TYPE_CHECKING:
-    from ..storing.plan import Plan
+from .order import kept_equally
 
 KEPT = (0.9, 0.75, 0.5)
 """Shares of every layer's heads that are kept, rounded to counts that the key heads can share equally."""
@@ -47,8 +42,10 @@ def configuration_facts(subject: Subject) -> list[Fact]:
     work = subject.schedule.passes["configurations"] / max(1, len(changed))
     measured = [("original", "time of the original", 0.5, partial(_original, subject))]
     for verb, shape in changed:
-        name = _name(verb, shape)
-        measured.append((name, f"a model with {name}", work, partial(_measured, subject, verb=verb, shape=shape)))
+        name = _configuration_name(verb, shape)
+        measured.append(
+            (name, f"a model with {name}", work, partial(_measure_configuration, subject, verb=verb, shape=shape))
+        )
     for count in () if any(verb == "prune" for verb, _ in changed) else subject.schedule.zeroed_counts:
         name = f"{_counted(count, 'head')} zeroed"
         measured.append((name, "configurations", 0.0, partial(_zeroed, subject, count=count)))
@@ -64,57 +61,32 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def _name(verb: str, shape: LayerShape) -> str:
+def _configuration_name(verb: str, shape: AttentionShape) -> str:
     return _counted(shape.heads, "head") if verb == "prune" else _counted(shape.key_heads, "key head")
 
 
 def _config(subject: Subject) -> Any:
-    from ..layers.recognising import configured
+    from ..layers.find import configured
 
     return configured(subject.loaded.model)[1]
 
 
-def _stored_shapes(subject: Subject) -> list[tuple[str, LayerShape]]:
+def _stored_shapes(subject: Subject) -> list[tuple[str, AttentionShape]]:
     """The verb and the shape of every configuration that a stock class stores, fewer heads first, the largest first.
 
     None where layers have different shapes: no stock class stores one count for them.
     """
     layers, config = subject.evaluation.layers, _config(subject)
-    shapes = {LayerShape(layer.heads, layer.key_heads, layer.head_dim) for layer in layers}
+    shapes = {AttentionShape(layer.heads, layer.key_heads, layer.head_dim) for layer in layers}
     if len(shapes) != 1 or config is None:
         return []
     (original,) = shapes
-    alone = original.heads == original.key_heads
-    step = 1 if alone else original.key_heads
+    step = equal_step(original)
     counts = {max(step, round(share * original.heads / step) * step) for share in KEPT} - {original.heads}
-    fewer = [
-        ("prune", replace(original, heads=count, key_heads=count if alone else original.key_heads))
-        for count in sorted(counts, reverse=True)
-    ]
-    fewer += [
-        ("group", replace(original, key_heads=original.key_heads // ratio))
-        for ratio in GROUPED
-        if original.key_heads % ratio == 0
-    ]
+    fewer = [("prune", requested(original, heads=count)) for count in sorted(counts, reverse=True)]
+    shared = [original.key_heads // ratio for ratio in GROUPED if original.key_heads % ratio == 0]
+    fewer += [("group", requested(original, key_heads=key_heads)) for key_heads in shared]
     return [(verb, shape) for verb, shape in fewer if preflight(config, [shape] * len(layers)).possible]
-
-
-def pruned_equally(subject: Subject, values: Values, keep: int) -> "Plan":
-    """The heads that each layer's own curve keeps longest, all layers refitted in order."""
-    kept = [
-        kept_by_order(values[f"curve/{index}"]["order"], weights.heads, weights.key_heads, weights.heads - keep)
-        for index, weights in enumerate(subject.evaluation.original)
-    ]
-    return pruned_to(subject, kept)
-
-
-def pruned_to(subject: Subject, kept: list[list[int]]) -> "Plan":
-    """These heads of every layer, all layers refitted in order."""
-    try:
-        changes = refitted_in_order(subject.evaluation, kept)
-    finally:
-        subject.evaluation.settle({})
-    return pruned_plan(subject.evaluation, changes, kept)
 
 
 def _original(subject: Subject, values: Values) -> dict[str, Any]:
@@ -130,10 +102,10 @@ def _original(subject: Subject, values: Values) -> dict[str, Any]:
     }
 
 
-def _measured(subject: Subject, values: Values, verb: str, shape: LayerShape) -> dict[str, Any]:
+def _measure_configuration(subject: Subject, values: Values, verb: str, shape: AttentionShape) -> dict[str, Any]:
     evaluation, loaded = subject.evaluation, subject.loaded
     if verb == "prune":
-        plan = pruned_equally(subject, values, shape.heads)
+        plan = refitted_plan(evaluation, kept_equally(values, evaluation.original, shape.heads))
         command = store_command(subject, "prune", "--keep", shape.heads, out="heads")
     else:
         plan = group_plan(evaluation, key_heads=shape.key_heads)
@@ -152,7 +124,7 @@ def _measured(subject: Subject, values: Values, verb: str, shape: LayerShape) ->
         if head not in kept
     ]
     return {
-        "name": _name(verb, shape),
+        "name": _configuration_name(verb, shape),
         "kind": plan.kind,
         **vars(shape),
         "losses": losses.tolist(),
@@ -168,7 +140,7 @@ def _measured(subject: Subject, values: Values, verb: str, shape: LayerShape) ->
 def _zeroed(subject: Subject, values: Values, count: int) -> dict[str, Any]:
     """A configuration of the descent, stored with zeros; nothing is run for it."""
     descent = values["descent"]
-    row = descent["kept"].index(subject.schedule.size.heads - count)
+    row = descent["kept"].index(subject.schedule.heads - count)
     return {
         **values[f"{KIND}/original"],
         "name": f"{_counted(count, 'head')} zeroed",

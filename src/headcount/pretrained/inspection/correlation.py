@@ -24,7 +24,7 @@ class Correlation:
     count: int
 
     @property
-    def words(self) -> str:
+    def strength(self) -> str:
         """The strength in words; undecided where the interval holds both signs."""
         if self.low <= 0 <= self.high:
             return UNDECIDED

@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +13,9 @@ from ...answer.words import as_sentence
 from ...report.chart import Chart, Span
 from .drawing import drawn_at_bottom, increase_label, increase_series, round_ticks, tolerance_level
 from .effort import PEERS
-from .increases import Increases
+from .facts import Facts, Increases, as_json
 from .layers import LayerReading, signed
 from .measuring import Fact, Subject, Values
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel
@@ -95,7 +94,7 @@ def _peer(subject: Subject, name: str, values: Values) -> dict[str, Any]:
     if order is None:
         return {}
     counts = subject.schedule.peer_counts
-    kept = [subject.schedule.size.heads - count for count in counts]
+    kept = [subject.schedule.heads - count for count in counts]
     return {
         f"{name}, refit" if refit else name: {
             "kept": kept,
@@ -119,12 +118,12 @@ class WholeModel:
 
     curve: Increases
     removable: Interval
+    open_ended: bool
     removed: tuple[tuple[int, int], ...]
     refit: bool
-    peers: Mapping[str, Increases] = field(default_factory=dict)
-    alone: LayerReading | None = None
-    open_ended: bool = False
-    order: str = "search"
+    order: str
+    peers: Mapping[str, Increases]
+    alone: LayerReading | None
 
     @property
     def total(self) -> int:
@@ -140,7 +139,6 @@ class WholeModel:
 
     @property
     def gone(self) -> tuple[tuple[int, int], ...]:
-        """The heads that can go within the tolerance."""
         if self.alone is not None:
             return tuple((self.alone.index, head) for head in self.alone.order[: self.removable.at])
         return self.removed[: self.removable.at]
@@ -158,21 +156,12 @@ class WholeModel:
         return min((count for count in counts if count > self.removable.at), default=None)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "curve": self.curve.as_dict(),
-            "removable": vars(self.removable).copy(),
-            "open_ended": self.open_ended,
-            "removed": [list(each) for each in self.removed],
-            "refit": self.refit,
-            "order": self.order,
-            "peers": {name: curve.as_dict() for name, curve in self.peers.items()},
-        }
+        return as_json({name: value for name, value in vars(self).items() if name != "alone"})
 
 
 def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | None:
     """Read the descent, whole or its longest part, and its peers; None where it was not measured."""
-    stretches, total = facts.parts("descent"), sum(layer.heads for layer in layers)
+    stretches, total = facts.by_part("descent"), sum(layer.heads for layer in layers)
     furthest = max(stretches, key=int, default="")
     stored = facts.fact("descent") or stretches.get(furthest) or {}
     curve = facts.curve(stored, "kept", total, "descent")
@@ -204,7 +193,7 @@ def _alone(layers: tuple[LayerReading, ...], removable: Interval) -> tuple[Layer
 
 
 def _read_peers(facts: Facts, total: int) -> dict[str, Increases]:
-    stored = {name: each for part in facts.parts("peer").values() for name, each in part.items()}
+    stored = {name: each for part in facts.by_part("peer").values() for name, each in part.items()}
     stored = {**facts.fact("peers"), **stored}
     curves = {name: facts.curve(each, "kept", total, f"peers ({name})") for name, each in stored.items()}
     return {name: curve for name, curve in curves.items() if curve is not None}

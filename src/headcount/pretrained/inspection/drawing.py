@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from ...answer.answer_base import Interval
 from ...answer.words import decimal
 from ...report.chart import Level, Series
-from .increases import Increases
-from .stored import NO_LOSS
+from .facts import NO_LOSS, Increases
 
 if TYPE_CHECKING:
     from .model import TrainedModel
@@ -28,7 +27,6 @@ def needed_series(name: str, layers: Sequence[int], needs: Sequence[Interval | N
 def increase_series(
     name: str, curve: Increases, model: "TrainedModel", *, place: int, band: bool = False, thin: bool = False
 ) -> Series:
-    """A line of loss increases."""
     line = tuple(_shown(value, model) for value in curve.mean)
     low, high = (tuple(_shown(value, model) for value in edge) for edge in curve.bounds) if band else (None, None)
     return Series(name, curve.at, line, place=place, low=low, high=high, thin=thin)
@@ -58,7 +56,6 @@ def increase_label(model: "TrainedModel") -> str:
 
 
 def tolerance_level(model: "TrainedModel") -> tuple[Level, ...]:
-    """The line of the loss increase that is allowed."""
     value = decimal(model.budget)
     return (Level("tolerance", f"tolerance: {value}", model.budget, value),) if model.budget > 0 else ()
 

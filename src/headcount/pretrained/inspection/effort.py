@@ -27,16 +27,11 @@ BISECTED = 4
 class InspectionEffort:
     """The numbers of an effort.
 
-    Args:
-        max_tokens: Held-out tokens, at most.
-        operations: Multiplications and additions of the whole inspection. Where it would need more, the descent ends
-            at `least_removed`; where that is not enough, the loss without each head is not measured.
-        leave_one_out: Whether each head's removal is measured where it is affordable.
-        rank_points: How many ranks are tried per layer, for scores and for values; none: ranks are not lowered.
-        removed: Share of all heads that the descent over the whole model removes.
-        least_removed: The same for a model that is large for the effort.
-        ratio: Of one number of heads removed to the next at which losses of the whole model are measured, about.
-        peer_shares: Shares of heads removed at which other orders of removal are measured, about; none: they are not.
+    `max_tokens` bounds the held-out tokens, `operations` the multiplications and additions of the whole inspection.
+    Where it would need more, the descent removes the share `least_removed` of all heads in place of `removed`; where
+    that is not enough, heads are not left out one by one. `rank_points` ranks are tried per layer, for scores and for
+    values. Losses of the whole model are measured at numbers of heads removed that grow by about `ratio`, other orders
+    of removal at about the shares `peer_shares`.
     """
 
     max_tokens: int
@@ -66,43 +61,20 @@ DEFAULT_EFFORT = "normal"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelSize:
-    """The sizes that the cost of an inspection depends on.
-
-    Args:
-        layers: Attention layers.
-        heads: Heads of all layers together.
-        used_parameters: Parameters that every token is multiplied by: all but the tables that are only looked up.
-    """
-
-    layers: int
-    heads: int
-    used_parameters: int
-
-    @property
-    def one_layer(self) -> float:
-        """Passes that a change in one layer costs, on average over the layers."""
-        return (self.layers + 1) / (2 * self.layers)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Schedule:
     """The measurements of an inspection, and on how many tokens.
 
-    Args:
-        effort: The numbers of the effort.
-        size: The model's size.
-        leave_one_out: Whether each head's removal is measured.
-        removed_share: Share of all heads that the descent removes.
-        held_out: Held-out tokens.
-        scored: Calibration tokens that a search compares changes on.
-        calibration: All calibration tokens.
+    `heads` are those of all layers together, `used_parameters` those that every token is multiplied by (all but the
+    tables that are only looked up). `removed_share` of all heads are removed by the descent. A search compares changes
+    on `scored` of the `calibration` tokens.
     """
 
     effort: InspectionEffort
-    size: ModelSize
     leave_one_out: bool
     removed_share: float
+    layers: int
+    heads: int
+    used_parameters: int
     held_out: int
     scored: int
     calibration: int
@@ -110,15 +82,15 @@ class Schedule:
     @property
     def passes(self) -> dict[str, float]:
         """Passes over the held-out examples by kind of fact, those over calibration examples converted."""
-        effort, size, one_layer = self.effort, self.size, self.size.one_layer
+        one_layer = (self.layers + 1) / (2 * self.layers)  # what a change in one layer costs, on average
         scored, calibration = self.scored / self.held_out, self.calibration / self.held_out
         refit = calibration + 1
         return {
             "base": 1.0,
             "statistics": 3.0 * calibration,
-            "importance": size.heads * one_layer * scored if self.leave_one_out else 0.0,
-            "curve": size.heads * one_layer,
-            "rank": 2 * effort.rank_points * size.layers * one_layer,
+            "importance": self.heads * one_layer * scored if self.leave_one_out else 0.0,
+            "curve": self.heads * one_layer,
+            "rank": 2 * self.effort.rank_points * self.layers * one_layer,
             "redundancy": 0.3,
             "descent": self.removed * one_layer * (RESCORED * scored + calibration)
             + len(self.removed_counts) * refit
@@ -130,12 +102,12 @@ class Schedule:
     @property
     def operations(self) -> float:
         """Multiplications and additions of everything."""
-        return 2.0 * self.size.used_parameters * self.held_out * sum(self.passes.values())
+        return 2.0 * self.used_parameters * self.held_out * sum(self.passes.values())
 
     @property
     def removed(self) -> int:
         """Heads that the descent over the whole model removes."""
-        return round(self.removed_share * self.size.heads)
+        return round(self.removed_share * self.heads)
 
     @property
     def removed_counts(self) -> tuple[int, ...]:
@@ -166,8 +138,10 @@ class Schedule:
 
     def _nearest(self, shares: tuple[float, ...]) -> tuple[int, ...]:
         """The measured numbers of heads removed that are nearest to these shares of all heads."""
-        counts, heads = self.removed_counts, self.size.heads
-        nearest = {min(counts, key=lambda count: abs(count - share * heads)) for share in shares} if counts else set()
+        counts = self.removed_counts
+        nearest = (
+            {min(counts, key=lambda count: abs(count - share * self.heads)) for share in shares} if counts else set()
+        )
         return tuple(sorted(nearest))
 
 
@@ -177,21 +151,10 @@ def level_of(effort: str) -> InspectionEffort:
     return LEVELS[effort]
 
 
-def schedule(effort: str, size: ModelSize, *, held_out: int, scored: int, calibration: int) -> Schedule:
-    """Plan what an effort measures of a model of this size on these tokens, less where it would cost too much.
-
-    Raises InputError for an unknown effort.
-    """
+def schedule(effort: str, **sizes: int) -> Schedule:
+    """Plan what an effort measures of a model and data of these sizes, less where it would cost too much."""
     level = level_of(effort)
-    whole = Schedule(
-        effort=level,
-        size=size,
-        leave_one_out=level.leave_one_out,
-        removed_share=level.removed,
-        held_out=max(1, held_out),
-        scored=scored,
-        calibration=calibration,
-    )
+    whole = Schedule(effort=level, leave_one_out=level.leave_one_out, removed_share=level.removed, **sizes)
     shorter = replace(whole, removed_share=level.least_removed)
     least = replace(shorter, leave_one_out=False)
     return next((each for each in (whole, shorter) if each.operations <= level.operations), least)

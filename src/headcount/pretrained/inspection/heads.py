@@ -21,7 +21,7 @@ from ...answer.signals import (
 from ...answer.words import listed
 from ...report.chart import Chart, Level, Series
 from .drawing import drawn_at_bottom, increase_label, increase_series, needed_series, tolerance_level
-from .increases import Increases
+from .facts import Increases
 from .measuring import Fact, Subject
 from .redundancy import MAX_LISTED
 
@@ -52,11 +52,10 @@ class Transition:
 
 
 def curve_facts(subject: Subject) -> list[Fact]:
-    """The facts "curve/L"."""
-    return subject.by_layer("curve", "removing heads one by one", _measured)
+    return subject.by_layer("curve", "removing heads one by one", _measure_curve)
 
 
-def _measured(subject: Subject, index: int) -> dict[str, Any]:
+def _measure_curve(subject: Subject, index: int) -> dict[str, Any]:
     from ..removal.elimination import layer_curve
 
     order, losses = layer_curve(subject.evaluation, index, subject.statistics[index])

@@ -8,8 +8,8 @@ from jaxtyping import Float
 from ...answer.words import decimal
 from ...report.chart import HeatMap
 from .correlation import Correlation, correlation
+from .facts import Facts
 from .measuring import Fact, Subject
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .layers import LayerReading
@@ -31,11 +31,10 @@ REMOVED = "\u00d7"
 
 
 def importance_facts(subject: Subject) -> list[Fact]:
-    """The facts "importance/L"."""
-    return subject.by_layer("importance", "importance of each head", _measured)
+    return subject.by_layer("importance", "importance of each head", _measure_importance)
 
 
-def _measured(subject: Subject, index: int) -> dict[str, Any]:
+def _measure_importance(subject: Subject, index: int) -> dict[str, Any]:
     from ..removal.importance import layer_importance
 
     leave_one_out = subject.schedule.leave_one_out
@@ -75,7 +74,7 @@ def importance_table(layers: "tuple[LayerReading, ...]", measure: str) -> Float[
 
 def agreement_words(model: "TrainedModel") -> str:
     """Say how well cheap estimates rank the heads; "" where that is not known."""
-    parts = [f"{name.replace('_', ' ')} {each} ({each.words})" for name, each in model.agreement.items()]
+    parts = [f"{name.replace('_', ' ')} {each} ({each.strength})" for name, each in model.agreement.items()]
     return f"rank correlation with leaving heads out one by one: {'; '.join(parts)}" if parts else ""
 
 

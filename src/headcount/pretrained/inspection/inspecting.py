@@ -11,21 +11,19 @@ from rich.console import Console
 from ...errors import require, require_count
 from ...report.phases import Phases, phased_progress
 from ...store import Experiment, Store
-from ..extra import need
-from ..loading.describing import about_data, about_model, short_name, size_of
-from ..loading.digests import digest_of
-from ..plugin import STUDY
+from ..loading.describing import about_data, about_model, digest_of, short_name
+from ..plugin import STUDY, need
 from .configurations import configuration_facts
 from .effort import DEFAULT_EFFORT, level_of, schedule
+from .facts import ASKED, LAST_FACT, TOLERANCE
 from .measuring import Fact, Subject, Values, measure_facts
-from .metrics import METRICS
+from .model import METRICS
 from .result import Inspection
-from .stored import ASKED, LAST_FACT, TOLERANCE
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from ..examples.batches import Examples
+    from ..examples.batches import SplitExamples
 
 QUESTION = "which heads and ranks does this trained model need"
 
@@ -55,14 +53,7 @@ def facts_of(subject: Subject) -> list[Fact]:
 def measure_into(
     subject: Subject, store: Store | None = None, *, command: str = "", progress: bool | None = None
 ) -> Inspection:
-    """Measure what is missing, and store each fact as soon as it is there.
-
-    Args:
-        subject: The model and its examples.
-        store: The results folder, open for writing; None keeps everything in memory.
-        command: What was typed, so that readers can say how to continue.
-        progress: Whether a bar is shown; None: in a terminal.
-    """
+    """Measure what is missing, and store each fact as soon as it is there; without a store, keep all in memory."""
     kept: dict[str, Any] = {}
     name = subject.experiment.name
     if store is not None:
@@ -128,7 +119,7 @@ def prepare(
     need()
     from ..evaluation.evaluate import Evaluation
     from ..examples.read import read_examples
-    from ..examples.sizes import default_sizes
+    from ..examples.sizes import block_and_head_parameters, default_sizes
     from ..layers.find import attention_layers
     from ..loading.load import load_model, of_module
     from ..losses.loss import device_of
@@ -160,11 +151,13 @@ def prepare(
     if stored and (data is None or isinstance(data, str | Path)):
         read_by = {"model": loaded.source, "--data": data, "--length": length, "--examples": examples}
         read_by["--seed"] = seed or None
-    parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
-    counted = {part: sum(batch.tokens for batch in batches) for part, batches in parts.items()}
+    parts = {"held_out": read.held_out, "scored": read.judged_part("calibration"), "calibration": read.calibration}
+    sizes = {part: sum(batch.tokens for batch in batches) for part, batches in parts.items()}
+    sizes |= {"layers": len(layers), "heads": sum(layer.heads for layer in layers)}
+    sizes["used_parameters"] = max(1, sum(block_and_head_parameters(loaded.model)))
     return Subject(
         evaluation=evaluation,
-        schedule=schedule(effort, size_of(loaded, layers), **counted),
+        schedule=schedule(effort, **sizes),
         model=about_model(loaded, layers, evaluation.original, device),
         data=about_data(read),
         experiment=Experiment(
@@ -175,7 +168,7 @@ def prepare(
     )
 
 
-def longest_of(examples: "Examples") -> int | None:
+def longest_of(examples: "SplitExamples") -> int | None:
     """Tokens of the longest example; None where they are no texts."""
     inputs = [batch.inputs for batch in (*examples.held_out, *examples.calibration)]
     return max((each["input_ids"].shape[1] for each in inputs if "input_ids" in each), default=None)

@@ -1,8 +1,7 @@
 """One layer of a trained model: heads and rank needed, and what it is short of."""
 
-import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,11 +10,10 @@ from ...answer.answer_base import Interval
 from ...answer.bootstrap import COVERAGE
 from ...answer.words import as_sentence, decimal
 from ...report.document import Grid
+from .facts import Facts, Increases, as_json
 from .heads import Transition, layers_listed, transition_of
 from .importance import read_importance
-from .increases import Increases
 from .ranks import KINDS, RankReading, read_ranks
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel
@@ -45,8 +43,8 @@ class LayerReading:
 
     index: int
     heads: int
-    curve: Increases | None = None
     needed: Interval | None = None
+    curve: Increases | None = None
     order: tuple[int, ...] = ()
     transition: Transition | None = None
     ranks: dict[str, RankReading] = field(default_factory=dict)
@@ -70,28 +68,11 @@ class LayerReading:
         return ", ".join(parts) + (f"; {VERDICTS[self.verdict]}" if self.verdict else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "layer": self.index,
-            "heads": self.heads,
-            "needed": None if self.needed is None else asdict(self.needed),
-            "curve": None if self.curve is None else self.curve.as_dict(),
-            "order": list(self.order),
-            "transition": None if self.transition is None else asdict(self.transition),
-            "ranks": {kind: reading.as_dict() for kind, reading in self.ranks.items()},
-            "short_of": self.short_of,
-            "support": self.support,
-            "evidence": list(self.evidence),
-            "importance": {
-                name: [value if math.isfinite(value) else None for value in values]
-                for name, values in self.importance.items()
-            },
-            "sentence": self.sentence,
-        }
+        fields = as_json(vars(self))
+        return {"layer": fields.pop("index"), **fields, "sentence": self.sentence}
 
 
 def read_layer(facts: Facts, index: int) -> LayerReading:
-    """Read one layer from the facts."""
     heads, stored = facts.number("heads", index), facts.fact(f"curve/{index}")
     curve, ranks = facts.curve(stored, "kept", heads, f"curve/{index}"), read_ranks(facts, index)
     short_of, support, evidence = _short_of(facts, curve, ranks)
@@ -157,7 +138,6 @@ def _cost(curve: Increases) -> str:
 
 
 def signed(value: float) -> str:
-    """An increase with its sign."""
     return f"+{decimal(value)}" if value > 0 else decimal(value)
 
 
@@ -227,10 +207,10 @@ def _row(layer: LayerReading) -> tuple[str, ...]:
 
 def _step_row(layer: LayerReading, unit: float) -> tuple[str, ...]:
     ranks = [layer.ranks[kind].curve if kind in layer.ranks else None for kind in KINDS]
-    return str(layer.index), *(_step(curve, unit) for curve in (layer.curve, *ranks))
+    return str(layer.index), *(_step_words(curve, unit) for curve in (layer.curve, *ranks))
 
 
-def _step(curve: Increases | None, unit: float) -> str:
+def _step_words(curve: Increases | None, unit: float) -> str:
     """The loss increase at the place before the original, and that place where it is not one less."""
     if curve is None or len(curve.at) < 2:
         return "-"

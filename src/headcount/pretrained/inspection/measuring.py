@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import StoreError
-from ...report.phases import NoPhases, Phases
+from ...report.phases import Phases
 from ...store import Experiment
 from ...store.weights import Weights, read_weights, write_weights
-from ..evaluation.layer_statistics import LayerStatistics
+from ..layers.weights import LayerStatistics
 from .effort import Schedule
-from .stored import LAST_FACT, SPENT, TOLERANCE
+from .facts import LAST_FACT, SPENT, TOLERANCE
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
-    from ..examples.batches import Examples
+    from ..examples.batches import SplitExamples
     from ..loading.load import Loaded
 
 Values = Mapping[str, Any]
@@ -35,13 +35,10 @@ ATTENTION_EXAMPLES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """Something to measure.
+    """Something to measure, stored under `name`, such as "curve/3".
 
-    Args:
-        name: Under which it is stored, such as "curve/3".
-        phase: What a person reads while it is measured.
-        work: Its expected cost in passes of the whole model over the held-out examples.
-        measure: Measures it, given the facts so far: a value that JSON can hold.
+    `phase` is shown meanwhile; `work` is its expected cost in passes of the whole model over the held-out examples;
+    `measure` returns a value that JSON can hold, given the facts so far.
     """
 
     name: str
@@ -54,15 +51,9 @@ class Fact:
 class Subject:
     """A model on its examples, and how much is measured of it.
 
-    Args:
-        evaluation: Runs the model.
-        schedule: How much is measured.
-        model: The fact "model".
-        data: The fact "data" without its scale, which the base losses give.
-        experiment: What was asked, of which model and data.
-        tolerance: Loss increase that is allowed, as a share of the loss's scale; decides no fact.
-        read_by: Options with which other verbs read the same model and data; None where no command can.
-        file: Keeps the statistics while the inspection is unfinished; None: in memory only.
+    `model` and `data` are the facts of these names; the scale of `data` comes from the base losses. `tolerance` decides
+    no fact. `read_by` are the options with which other verbs read the same model and data; None where no command can.
+    `file` keeps the statistics while the inspection is unfinished.
     """
 
     evaluation: "Evaluation"
@@ -79,7 +70,7 @@ class Subject:
         return self.evaluation.loaded
 
     @property
-    def examples(self) -> "Examples":
+    def examples(self) -> "SplitExamples":
         return self.evaluation.examples
 
     @cached_property
@@ -104,7 +95,7 @@ class Subject:
         return self.evaluation.same_reading(ATTENTION_EXAMPLES)
 
     def by_layer(self, kind: str, words: str, measure: Callable[["Subject", int], Any]) -> list[Fact]:
-        """A fact per layer."""
+        """Return a fact per layer."""
         layers = range(len(self.evaluation.layers))
         return [
             Fact(
@@ -125,19 +116,8 @@ def measure_facts(
     *,
     phases: Phases | None = None,
 ) -> dict[str, Any]:
-    """Measure the missing facts, in order. A run that is ended at any moment loses one fact.
-
-    Args:
-        subject: What is measured.
-        facts: What is wanted.
-        kept: What is stored.
-        keep: Stores a new fact, or what was spent so far.
-        phases: Shows progress.
-
-    Returns:
-        All facts, stored and new.
-    """
-    phases, values = phases or NoPhases(), dict(kept)
+    """Measure the facts that are not in `kept`, in order, and return all; `keep` stores each new one at once."""
+    phases, values = phases or Phases(0.0), dict(kept)
     before = values.get(SPENT) or {"peak_bytes": 0, "forward_tokens": 0, "facts": {}}
     seconds = dict(before["facts"])
     for fact in facts:

@@ -1,19 +1,21 @@
 """The reading of an inspection: every metric from the stored facts, at a tolerance. No torch."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ...errors import StoreError
 from .correlation import Correlation
-from .descent import WholeModel, read_whole
-from .importance import read_agreement
+from .descent import WholeModel, descent_facts, peer_facts, read_whole
+from .facts import ASKED, Facts, as_json, is_complete
+from .heads import curve_facts
+from .importance import importance_facts, read_agreement
 from .layers import LayerReading, read_layer
-from .metrics import METRICS, missing_facts
+from .measuring import Fact, Subject
 from .prediction import Prediction, read_prediction
+from .ranks import rank_facts
 from .recommended import Configuration, read_candidates, read_configurations, read_recommended
-from .redundancy import Pair, same_tokens, shared_keys
-from .stored import Facts
+from .redundancy import Pair, redundancy_facts, same_tokens, shared_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,29 +35,27 @@ class TrainedModel:
     tolerance: float
     scale: float
     budget: float
-    missing: tuple[str, ...] = ()
-    layers: tuple[LayerReading, ...] = ()
-    agreement: dict[str, Correlation] = field(default_factory=dict)
-    same_tokens: tuple[Pair, ...] = ()
-    shared_keys: tuple[Pair, ...] = ()
-    whole: WholeModel | None = None
-    configurations: tuple[Configuration, ...] = ()
-    candidates: tuple[Configuration, ...] = ()
-    recommended: Configuration | None = None
-    prediction: Prediction | None = None
-    effort: str = ""
-    held_out: int = 0
-    cost: Mapping[str, Any] = field(default_factory=dict)
-    metrics: dict[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...]
+    layers: tuple[LayerReading, ...]
+    agreement: dict[str, Correlation]
+    same_tokens: tuple[Pair, ...]
+    shared_keys: tuple[Pair, ...]
+    whole: WholeModel | None
+    configurations: tuple[Configuration, ...]
+    candidates: tuple[Configuration, ...]
+    recommended: Configuration | None
+    prediction: Prediction | None
+    effort: str
+    held_out: int
+    cost: Mapping[str, Any]
+    metrics: dict[str, Any]
 
     @property
     def name(self) -> str:
-        """The model's name without the folder it lies in."""
         return str(self.model.get("name") or "the model").rstrip("/").split("/")[-1]
 
     @property
     def heads(self) -> int:
-        """Heads of all layers."""
         return sum(layer.heads for layer in self.layers)
 
     @property
@@ -67,47 +67,29 @@ class TrainedModel:
         return frozenset() if self.whole is None else frozenset(self.whole.gone)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "model": dict(self.model),
-            "data": dict(self.data),
-            "tolerance": self.tolerance,
-            "scale": self.scale,
-            "missing": list(self.missing),
-            "layers": [layer.as_dict() for layer in self.layers],
-            "agreement": {name: asdict(each) for name, each in self.agreement.items()},
-            "same_tokens": [asdict(pair) for pair in self.same_tokens],
-            "shared_keys": [asdict(pair) for pair in self.shared_keys],
-            "whole": None if self.whole is None else self.whole.as_dict(),
-            "configurations": [asdict(each) for each in self.configurations],
-            "recommended": None if self.recommended is None else self.recommended.name,
-            "prediction": None if self.prediction is None else asdict(self.prediction),
-            "cost": dict(self.cost),
-            **self.metrics,
-        }
+        """As JSON; numbers that only the sentences need are not in it."""
+        omitted = ("budget", "candidates", "effort", "held_out", "metrics")
+        fields = {name: value for name, value in vars(self).items() if name not in omitted}
+        recommended = None if self.recommended is None else self.recommended.name
+        return as_json(fields | {"recommended": recommended}) | self.metrics
 
 
 def read_trained_model(stored: Mapping[str, Any], *, tolerance: float | None = None) -> TrainedModel:
-    """Read the facts of an inspection, also of one that has not ended.
+    """Read the facts of an inspection, also of one that has not ended; without a tolerance, at the one it asked for.
 
-    Args:
-        stored: The facts by name.
-        tolerance: The loss increase allowed, as a share of the loss's scale; None: as the inspection was asked.
-
-    Raises:
-        StoreError: A fact is not what an inspection writes.
+    Raises StoreError for a fact that an inspection does not write.
 
     Example:
         >>> read_trained_model({"model": {"name": "tiny", "layers": 2, "heads": 4}}).heads
         8
     """
     try:
-        return _read(Facts(stored, tolerance))
+        return _read_model(Facts(stored, tolerance))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise StoreError(f"the facts of an inspection cannot be read: {type(error).__name__}: {error}.") from error
 
 
-def _read(facts: Facts) -> TrainedModel:
+def _read_model(facts: Facts) -> TrainedModel:
     layers = tuple(read_layer(facts, index) for index in facts.layers())
     whole, configurations = read_whole(facts, layers), read_configurations(facts)
     candidates = read_candidates(facts, configurations)
@@ -149,3 +131,43 @@ def head_rows(experiment: str, stored: Mapping[str, Any]) -> list[dict[str, Any]
             row["needed_in_layer"] = None if layer.needed is None else layer.needed.at
             rows.append(row)
     return rows
+
+
+class InspectionMetric(NamedTuple):
+    """A kind of fact that is measured of a model; with `by_layer` a fact per layer, such as "curve/3".
+
+    `words` say what an inspection without it lacks; empty where that is not said. `read` returns what `inspect --json`
+    has under the name `kind`; None where a field of `TrainedModel` has it.
+    """
+
+    kind: str
+    words: str
+    facts: Callable[[Subject], list[Fact]]
+    read: Callable[[Facts], Any] | None = None
+    by_layer: bool = True
+
+
+METRICS = (
+    InspectionMetric("importance", "importance of heads", importance_facts),
+    InspectionMetric("curve", "heads needed", curve_facts),
+    InspectionMetric("rank", "rank needed", rank_facts),
+    InspectionMetric("redundancy", "redundancy", redundancy_facts),
+    InspectionMetric("descent", "heads removed from the whole model", descent_facts, by_layer=False),
+    InspectionMetric("peers", "", peer_facts, by_layer=False),
+)
+
+
+def missing_facts(stored: Mapping[str, Any]) -> tuple[str, ...]:
+    """List what an unfinished inspection still lacks, in words; empty for a complete one."""
+    if is_complete(stored):
+        return ()
+    layers = int((stored.get("model") or {}).get("layers") or 0)
+    asked = {name.split("/")[0] for name in (stored.get(ASKED) or {}).get("facts") or ()}
+    missing = [name for name in ("model", "data", "base") if name not in stored]
+    for metric in METRICS:
+        lacking = sum(f"{metric.kind}/{layer}" not in stored for layer in range(layers)) if metric.by_layer else 0
+        if metric.by_layer and lacking and metric.kind in (asked or (metric.kind,)):
+            missing.append(f"{metric.words} ({lacking} of {layers} layers)")
+        if not metric.by_layer and metric.words and metric.kind not in stored:
+            missing.append(metric.words)
+    return (*missing, *({"configurations"} - stored.keys()))

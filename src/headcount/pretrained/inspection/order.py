@@ -6,24 +6,19 @@ from typing import Any
 
 from ...errors import HeadcountError, InputError, require
 from ...store import Store
+from ..layers.weights import Shaped
 from ..plugin import STUDY
-from .stored import LAST_FACT
+from ..removal.refit import heads_left
+from .facts import LAST_FACT
 
 
 def inspected_kept(
-    folder: Path, facts: Mapping[str, Any], shapes: Sequence[tuple[int, int]], *, remove: int, uniform: bool
+    folder: Path, facts: Mapping[str, Any], layers: Sequence[Shaped], *, remove: int, uniform: bool
 ) -> list[list[int]]:
-    """The heads that every layer keeps, by the order that an inspection found.
+    """The heads that every layer keeps when `remove` go in all, by the order that an inspection found.
 
-    Args:
-        folder: The inspection's results folder, for errors.
-        facts: Those of `chosen_inspection`.
-        shapes: Heads and key heads of every layer.
-        remove: How many heads go in all.
-        uniform: As many of every layer and key head, by the layers' own orders; otherwise by the whole model's.
-
-    Raises:
-        InputError: The inspection has not come so far.
+    `uniform`: as many of every layer and key head, by the layers' own orders; otherwise by the whole model's. Raises
+    InputError where the inspection has not come so far.
     """
     if not uniform:
         order = facts.get("descent", {}).get("removed", [])
@@ -31,19 +26,18 @@ def inspected_kept(
             len(order) >= remove,
             f"the inspection in {folder} removed {len(order)} heads, fewer than {remove}; leave --inspection out.",
         )
-        return kept_by_descent(facts, [heads for heads, _ in shapes], remove)
-    lacking = next((place for place in range(len(shapes)) if f"curve/{place}" not in facts), None)
+        return heads_left(layers, order[:remove])
+    lacking = next((place for place in range(len(layers)) if f"curve/{place}" not in facts), None)
     require(lacking is None, f"the inspection in {folder} has no order of layer {lacking}; run it to its end.")
+    return kept_equally(facts, layers, layers[0].heads - remove // len(layers))
+
+
+def kept_equally(facts: Mapping[str, Any], layers: Sequence[Shaped], keep: int) -> list[list[int]]:
+    """The heads that every layer keeps longest by its own order, the same number of them."""
     return [
-        kept_by_order(facts[f"curve/{place}"]["order"], heads, key_heads, remove // len(shapes))
-        for place, (heads, key_heads) in enumerate(shapes)
+        kept_by_order(facts[f"curve/{place}"]["order"], layer.heads, layer.key_heads, layer.heads - keep)
+        for place, layer in enumerate(layers)
     ]
-
-
-def kept_by_descent(facts: Mapping[str, Any], heads: Sequence[int], remove: int) -> list[list[int]]:
-    """Heads left in every layer without the first that the descent removed from the whole model."""
-    gone = {(layer, head) for layer, head in facts["descent"]["removed"][:remove]}
-    return [[head for head in range(count) if (layer, head) not in gone] for layer, count in enumerate(heads)]
 
 
 def kept_by_order(order: Sequence[int], heads: int, key_heads: int, remove: int) -> list[int]:

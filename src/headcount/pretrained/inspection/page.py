@@ -68,12 +68,7 @@ def trained_model_document(
 ) -> Document | None:
     """The document of an inspection; None where nothing that can be drawn was measured yet.
 
-    Args:
-        experiment: The inspection's.
-        stored: Its facts.
-        folder: For the next steps; empty where it is not known.
-        command: The last one that ran the inspection; empty where it is not known.
-        tolerance: Loss increase that is allowed; None: as the inspection was asked.
+    `command` is the last one that ran the inspection; empty from Python, as `folder` is for facts in memory.
     """
     model = read_trained_model(stored, tolerance=tolerance)
     charts = tuple(filter(None, (draw(model) for draw in CHARTS)))
@@ -94,7 +89,7 @@ def trained_model_document(
         name=experiment.name,
         title=model.name,
         question=f"{experiment.question[:1].upper()}{experiment.question[1:].rstrip('?')}?",
-        headline=headline(model),
+        headline=inspection_headline(model),
         warning=warning,
         blocks=(
             Text(((model.name, "bold"),), shown="terminal"),
@@ -121,7 +116,7 @@ def sentences(model: TrainedModel) -> tuple[str, ...]:
     return tuple(filter(None, (say(model) for say in SENTENCES)))
 
 
-def headline(model: TrainedModel) -> str:
+def inspection_headline(model: TrainedModel) -> str:
     """How many heads can go, in one sentence; before that is measured, what is known of the layers."""
     allowed, whole = f"within a loss increase of {decimal(model.budget)}", model.whole
     if whole is not None:
@@ -205,7 +200,7 @@ def _cost(cost: Mapping[str, Any]) -> str:
 
 def _next_steps(model: TrainedModel, folder: str, command: str) -> Iterator[NextStep]:
     if model.missing and command:
-        yield NextStep("The inspection is not complete; this goes on from what is stored", command)
+        yield NextStep("The inspection is not complete; this continues from what is stored", command)
     if model.recommended is not None and model.recommended.command:
         yield NextStep(f"Write the recommended configuration ({model.recommended.name})", model.recommended.command)
     if model.effort == "quick" and command and not model.missing:

@@ -45,9 +45,9 @@ def prediction_words(model: "TrainedModel") -> str:
     if found.correlation is None:
         return f"Whether a layer's heads needed predict {after} cannot be said: the counts do not vary."
     numbers = f"rank correlation {found.correlation} over {found.correlation.count} layers"
-    if found.correlation.words == UNDECIDED:
+    if found.correlation.strength == UNDECIDED:
         return f"Whether a layer's heads needed predict {after} is undecided: {numbers}."
-    return f"A layer's heads needed predict {after}: {numbers} ({found.correlation.words})."
+    return f"A layer's heads needed predict {after}: {numbers} ({found.correlation.strength})."
 
 
 def prediction_map(model: "TrainedModel") -> HeatMap | None:

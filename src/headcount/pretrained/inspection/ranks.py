@@ -1,14 +1,13 @@
 """The metric `rank`: how low the rank of every head's scores and values can go, layer by layer."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...answer.answer_base import Interval
 from ...report.chart import Chart, Level
 from .drawing import drawn_at_bottom, increase_label, increase_series, needed_series, tolerance_level
-from .increases import Increases
+from .facts import Facts, Increases
 from .measuring import Fact, Subject
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel
@@ -36,16 +35,15 @@ class RankReading:
         return f"at most {self.needed.at}" if self.at_most else str(self.needed)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"needed": asdict(self.needed), "at_most": self.at_most, "curve": self.curve.as_dict()}
+        return {"needed": vars(self.needed), "at_most": self.at_most, "curve": self.curve.as_dict()}
 
 
 def rank_facts(subject: Subject) -> list[Fact]:
     """The facts "rank/L"; none where the effort does not lower ranks."""
-    return subject.by_layer("rank", "lowering ranks", _measured) if subject.schedule.effort.rank_points else []
+    return subject.by_layer("rank", "lowering ranks", _measure_ranks) if subject.schedule.effort.rank_points else []
 
 
-def _measured(subject: Subject, index: int) -> dict[str, Any]:
+def _measure_ranks(subject: Subject, index: int) -> dict[str, Any]:
     from ..rank.low_rank import rank_curve
 
     ranks = subject.schedule.effort.ranks_of(subject.evaluation.layers[index].head_dim)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...answer.words import decimal
 from ...report.document import Grid
+from .facts import Facts
 from .layers import signed
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel
@@ -59,7 +59,7 @@ class Configuration:
 
 def read_configurations(facts: Facts) -> tuple[Configuration, ...]:
     """Every measured configuration, the original first where it is one of them."""
-    parts = sorted(facts.parts("configuration").values(), key=lambda each: each.get("parameters") or 0, reverse=True)
+    parts = sorted(facts.by_part("configuration").values(), key=lambda each: each.get("parameters") or 0, reverse=True)
     stored = facts.stored.get("configurations") or parts
     return tuple(_configuration(facts, each) for each in stored) if len(facts.base) else ()
 

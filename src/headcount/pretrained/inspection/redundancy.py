@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...answer.words import decimal
+from .facts import Facts
 from .measuring import Fact, Subject
-from .stored import Facts
 
 if TYPE_CHECKING:
     from .model import TrainedModel
@@ -31,19 +31,17 @@ class Pair:
 
 
 def redundancy_facts(subject: Subject) -> list[Fact]:
-    """The facts "redundancy/L"."""
-    return subject.by_layer("redundancy", "comparing heads", _measured)
+    return subject.by_layer("redundancy", "comparing heads", _measure_redundancy)
 
 
-def _measured(subject: Subject, index: int) -> dict[str, Any]:
+def _measure_redundancy(subject: Subject, index: int) -> dict[str, Any]:
     from ..sharing.moments import LayerMoments
-    from ..sharing.redundancy import lost_with_keys_of_others, lost_with_values_of_others
+    from ..sharing.shared import lost_with_keys_of_others
 
-    layer = LayerMoments.measured(subject.evaluation, index, subject.statistics[index])
+    layer = LayerMoments.of_layer(subject.evaluation, index, subject.statistics[index])
     return {
         "reading": None if subject.same_reading is None else subject.same_reading[index].tolist(),
         "keys": lost_with_keys_of_others(layer).tolist(),
-        "values": lost_with_values_of_others(layer).tolist(),
     }
 
 

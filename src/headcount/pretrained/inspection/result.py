@@ -12,9 +12,9 @@ from jaxtyping import Float
 from ...errors import InputError, require
 from ...report.document import Document
 from ...store import Experiment
+from .facts import TOLERANCE
 from .importance import MEASURES, importance_table
 from .model import TrainedModel, read_trained_model
-from .stored import TOLERANCE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,13 +28,9 @@ if TYPE_CHECKING:
 class Inspection:
     """The facts of a trained model. Made by `hc.inspect`.
 
-    Args:
-        facts: What was measured, by name: plain values, as a results folder stores them.
-        experiment: What was asked of which model and data.
-        folder: The results folder; None where the facts are in memory only.
-        tolerance: The loss increase that is allowed, as a share of the loss's scale.
-        command: What was typed; empty in Python.
-        subject: The model and its examples, which `plan` needs; None: facts only.
+    `facts` has plain values by name, as a results folder stores them; `folder` is None where they are in memory only.
+    `tolerance` is the loss increase that is allowed, as a share of the loss's scale. `plan` needs the `subject`: the
+    model and its examples.
 
     Example:
         >>> import torch, headcount as hc
@@ -63,7 +59,6 @@ class Inspection:
 
     @property
     def layers(self) -> "tuple[LayerReading, ...]":
-        """The reading of every layer."""
         return self.reading.layers
 
     @property
@@ -117,19 +112,19 @@ class Inspection:
             len(given) == 1,
             f"a plan needs exactly one of keep, remove, key_heads and head_dim, got {', '.join(given) or 'none'}.",
         )
-        from ..storing.changing import group_plan, prune_plan, shrink_plan
+        from ..removal.refit import heads_left
+        from ..storing.plan import group_plan, prune_plan, refitted_plan, shrink_plan
         from ..storing.preflight import requested
-        from .configurations import pruned_equally, pruned_to
-        from .order import kept_by_descent
+        from .order import kept_equally
 
-        subject, evaluation = self._subject, self._subject.evaluation
-        if remove is not None and 0 < remove <= len(self.facts.get("descent", {}).get("removed", ())):
-            return pruned_to(subject, kept_by_descent(self.facts, [each.heads for each in evaluation.original], remove))
+        evaluation, order = self._subject.evaluation, self.facts.get("descent", {}).get("removed", ())
+        if remove is not None and 0 < remove <= len(order):
+            return refitted_plan(evaluation, heads_left(evaluation.original, order[:remove]))
         if remove is not None:
             return prune_plan(evaluation, remove=remove, uniform=False)
         shape = requested(evaluation.layers[0], heads=keep, key_heads=key_heads, head_dim=head_dim)
         if keep is not None:
-            return pruned_equally(subject, self.facts, shape.heads)
+            return refitted_plan(evaluation, kept_equally(self.facts, evaluation.original, shape.heads))
         if key_heads is not None:
             return group_plan(evaluation, key_heads=shape.key_heads)
         return shrink_plan(evaluation, head_dim=shape.head_dim)
@@ -142,7 +137,6 @@ class Inspection:
 
     @functools.cached_property
     def document(self) -> Document:
-        """The page of a report."""
         from .page import trained_model_document
 
         document = trained_model_document(

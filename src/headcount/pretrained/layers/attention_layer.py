@@ -80,13 +80,9 @@ def _array(parameter: torch.Tensor) -> np.ndarray:
 class AttentionLayer:
     """One attention layer of a model.
 
-    Attributes:
-        index: Its place among the model's attention layers, from 0.
-        name: Path of the module that computes the attention, such as "model.layers.3.self_attn".
-        block: Path of the block around it, such as "model.layers.3".
-        rotary: The rotation of queries and keys by position; None where there is none.
-        normed: Queries and keys are normalised after the projection.
-        holder: Path of the module that `layout` is relative to.
+    `name` is the path of the module that computes the attention, such as "model.layers.3.self_attn", `block` that of
+    the block around it, such as "model.layers.3", `holder` that of the module that `layout` is relative to. `normed`:
+    queries and keys are normalised after the projection.
     """
 
     index: int
@@ -101,7 +97,7 @@ class AttentionLayer:
     holder: str
     layout: Layout
 
-    def read(self, model: nn.Module) -> HeadWeights:
+    def read_weights(self, model: nn.Module) -> HeadWeights:
         """The layer's weights as they are now, exactly, in float64."""
         *inputs, output = self._projections(model)
         matrices = [projection.matrix() for projection in inputs]
@@ -117,7 +113,7 @@ class AttentionLayer:
             arrays[f"{name}_bias"] = None if bias is None else bias.reshape(group, -1)
         return HeadWeights(**arrays)
 
-    def write(self, model: nn.Module, weights: HeadWeights) -> None:
+    def write_weights(self, model: nn.Module, weights: HeadWeights) -> None:
         """Put these weights in their place; errors are those of `stored_values`."""
         with torch.no_grad():
             for parameter, values in self.stored_values(model, weights):
@@ -154,7 +150,7 @@ class AttentionLayer:
         """The output projection: its input is the concatenation of all heads' outputs."""
         return self._module(model, self.layout.output)
 
-    def parameters(self, model: nn.Module) -> Iterator[nn.Parameter]:
+    def stored_parameters(self, model: nn.Module) -> Iterator[nn.Parameter]:
         """The stored weights and biases of all projections."""
         for module in self._modules(model):
             yield from module.parameters(recurse=False)

@@ -11,9 +11,8 @@ import torch
 from torch import nn
 
 from ...errors import InputError, require
-from .architectures import FAMILIES, LAYOUTS, Family, Layout
-from .attention_layer import AttentionLayer, Projection
-from .recognising import attention_holders, configured, refuse_config, refuse_modules, submodule_at
+from .architectures import FAMILIES, LAYOUTS, UNREADABLE, Family, Layout
+from .attention_layer import AttentionLayer, Projection, is_projection
 from .weights import HeadWeights, Rotary
 
 __all__ = ["AttentionLayer", "attention_layers", "rewritten"]
@@ -26,13 +25,10 @@ KNOWN = "headcount knows " + ", ".join(FAMILIES) + ", and modules with q_proj, k
 def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
     """All attention layers of a model, in their order.
 
-    Args:
-        model: A model of transformers, a module that contains one, or any module with q_proj, k_proj, v_proj and o_proj
-            (or out_proj) whose number of heads is an attribute.
-
-    Raises:
-        InputError: No layer was recognised, the weights are quantised, adapters are not merged, a layer mixes tokens
-            otherwise than by softmax attention, or the model has an encoder and a decoder.
+    The model is one of transformers, a module that contains one, or any module with q_proj, k_proj, v_proj and o_proj
+    (or out_proj) whose number of heads is an attribute. Raises InputError where no layer is recognised, weights are
+    quantised, adapters are not merged, a layer mixes tokens otherwise than by softmax attention, or the model has an
+    encoder and a decoder.
     """
     prefix, config = configured(model)
     inner = model.get_submodule(prefix) if prefix else model
@@ -72,13 +68,8 @@ def rewritten(
 ) -> Iterator[None]:
     """The model with other weights in some layers, by index, inside the `with`; put back after, also after an error.
 
-    The parameters' own numbers are set aside, not overwritten, so that what is put back is what was there.
-
-    Args:
-        model: Changed within.
-        changes: Weights of the same shapes.
-        layers: The model's attention layers, where they are known.
-        known: Weights that were written into this model before; those of `changes` are added.
+    The parameters' own numbers are set aside, not overwritten, so that what is put back is what was there. `known` are
+    weights that were written into this model before; those of `changes` are added.
     """
     layers = attention_layers(model) if layers is None else layers
     known = WeakKeyDictionary() if known is None else known
@@ -165,3 +156,101 @@ def _interleaves(core: nn.Module) -> bool:
     """Which numbers the class pairs, seen by letting its own function rotate four of them."""
     rotate = getattr(sys.modules[type(core).__module__], "rotate_half", None)
     return rotate is not None and rotate(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()[1] == 1.0
+
+
+SOFTMAX_LAYERS = {"full_attention", "sliding_attention", "chunked_attention", "attention"}
+"""The entries of a config's `layer_types` that are softmax attention."""
+OTHER_MIXERS = ("Mamba", "DeltaNet", "Rwkv", "LinearAttention", "ShortConv", "RecurrentBlock", "Lightning", "Retention")
+"""Parts of class names of layers that mix tokens without a softmax."""
+
+
+def configured(model: nn.Module) -> tuple[str, Any]:
+    """The path and the config of the one part that has a config; ("", None) for a plain module.
+
+    Raises InputError where several parts that are not inside each other have one.
+    """
+    parts: dict[str, Any] = {}
+    for path, module in model.named_modules():
+        config = getattr(module, "config", None)
+        if hasattr(config, "model_type") and not any(f"{path}.".startswith(f"{part}.") for part in parts if part):
+            parts[path] = config
+            if not path:
+                break
+    require(
+        len(parts) <= 1,
+        f"{type(model).__name__} contains {len(parts)} models ({', '.join(parts)}); give one of them.",
+    )
+    return next(iter(parts.items()), ("", None))
+
+
+def refuse_config(config: Any) -> None:
+    if config is None:
+        return
+    kind = config.model_type
+    require(
+        getattr(config, "quantization_config", None) is None,
+        f"{kind}: the weights are quantised; give the model in float32, float16 or bfloat16.",
+    )
+    require(
+        kind not in UNREADABLE,
+        f"{kind}: not supported, since it {UNREADABLE.get(kind)}; give a model of plain softmax attention.",
+    )
+    require(
+        not getattr(config, "is_encoder_decoder", False),
+        f"{kind}: models with an encoder and a decoder are not supported; give one that is an encoder or a decoder.",
+    )
+    parts = [
+        name for name in ("text_config", "vision_config", "audio_config") if getattr(config, name, None) is not None
+    ]
+    require(
+        not parts,
+        f"{kind}: a model of several parts ({', '.join(part.removesuffix('_config') for part in parts)}); "
+        "load it in Python and give one part, such as model.language_model.",
+    )
+    others = sorted(set(getattr(config, "layer_types", None) or ()) - SOFTMAX_LAYERS)
+    require(
+        not others,
+        f"{kind}: layers of type {', '.join(others)} are not softmax attention; give a model whose layers all are.",
+    )
+
+
+def refuse_modules(model: nn.Module) -> None:
+    for path, module in model.named_modules():
+        kind = type(module).__name__
+        require(
+            not any(part in kind for part in OTHER_MIXERS),
+            f"{path or 'the model'} is a {kind}, which is not softmax attention; give a model whose layers all are.",
+        )
+
+
+def attention_holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tuple[str, Layout]]:
+    """The path and layout of every module that holds the projections of one attention layer."""
+    return [
+        (path, layout) for path, module in model.named_modules() for layout in layouts if _fits(module, layout, path)
+    ]
+
+
+def _fits(module: nn.Module, layout: Layout, path: str) -> bool:
+    projections = {name: submodule_at(module, name) for name in layout.paths}
+    if None in projections.values():
+        return False
+    for name, projection in projections.items():
+        where = f"{path}.{name}" if path else name
+        require(
+            not hasattr(projection, "base_layer"),
+            f"{where} has an adapter; merge it first (model.merge_and_unload()).",
+        )
+        require(
+            is_projection(projection),
+            f"{where} is a {type(projection).__name__}, not a plain matrix of floating-point numbers (quantised?); "
+            "give the model in float32, float16 or bfloat16.",
+        )
+    return True
+
+
+def submodule_at(module: nn.Module, path: str) -> nn.Module | None:
+    """The submodule at this path, None where there is none; the module itself where the path is empty."""
+    inner: nn.Module | None = module
+    for name in filter(None, path.split(".")):
+        inner = None if inner is None else inner._modules.get(name)
+    return inner

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 @runtime_checkable
 class Shaped(Protocol):
-    """What has the shape of a layer: `HeadWeights`, `AttentionLayer`, `LayerShape`."""
+    """What has the shape of a layer: `HeadWeights`, `AttentionLayer`, `AttentionShape`."""
 
     @property
     def heads(self) -> int: ...
@@ -121,3 +121,24 @@ class HeadWeights:
         names = ("key", "value", "key_bias", "value_bias")
         arrays = {name: getattr(self, name) for name in names}
         return replace(self, **{name: None if array is None else array[places] for name, array in arrays.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class LayerStatistics:
+    """Means over the calibration tokens, in float64.
+
+    z is the concatenation of all heads' outputs, x the layer's input, the target the original model's attention output
+    without the output bias; a 1 is appended to z and x, so that the last row and column hold means.
+
+    `gradients` are the derivatives of an example's loss by a factor before each head's output, at 1; `fisher` is the
+    mean over tokens of g g^T, g the derivative of its example's loss by the attention output of the token. A loss that
+    is a distance to the original's own output is flat there: both are then of `Loss.probes`, whose mean squared changes
+    are twice that loss. Both are None where no backward pass was made.
+    """
+
+    moments: Float[np.ndarray, "features_and_1 features_and_1"]
+    cross: Float[np.ndarray, "out_width features_and_1"]
+    inputs: Float[np.ndarray, "width_and_1 width_and_1"]
+    tokens: int
+    gradients: Float[np.ndarray, "examples heads"] | None = None
+    fisher: Float[np.ndarray, "out_width out_width"] | None = None

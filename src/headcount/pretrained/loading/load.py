@@ -14,22 +14,16 @@ from torch import nn
 
 from ..._draws import named_generator
 from ...errors import InputError
-from ..layers.find import attention_layers
-from ..layers.recognising import configured
+from ..layers.find import attention_layers, configured
 from .sources import found_folder, read_config, reason
 
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A model and what came with it.
+    """A model and what came with it; `tokenizer` and `processor` (of images) are None where the folder has none.
 
-    Attributes:
-        tokenizer: None where the folder has none.
-        processor: What prepares images; None where the folder has none.
-        source: The name or folder it was loaded from, or the class's name for a model in memory.
-        fingerprint: 20 hex digits of the SHA-256 over names, shapes and values of all weights.
-        family: The config's `model_type`; the class's name for a module without a config.
-        folder: Where its files lie, also those of a name on the hub; None for a model in memory.
+    `source` is the name or folder it was loaded from, or the class's name for a model in memory, which has no `folder`.
+    `family` is the config's `model_type`; the class's name for a module without a config.
     """
 
     model: nn.Module
@@ -42,18 +36,10 @@ class Loaded:
 
 
 def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
-    """Load a model as its config says, in float32 and eval mode, without gradients.
+    """Load a model from a folder or the hub, in float32 and eval mode, without gradients.
 
-    Args:
-        name_or_folder: A folder with config.json and safetensors, or a name on the Hugging Face hub.
-        device: Where torch puts the weights, such as "cuda".
-
-    Returns:
-        The model with its tokenizer and image processor, where the folder has them.
-
-    Raises:
-        InputError: No such folder or name, no config.json, quantised weights, an architecture that headcount cannot
-            read, weights that are missing or damaged, a device that is not there, or a hub that cannot be reached.
+    Raises InputError for no such folder or name, no config.json, quantised weights, an architecture that headcount
+    cannot read, weights that are missing or damaged, a device that is not there, or a hub that cannot be reached.
 
     Example:
         >>> loaded = load_model("models/smollm2-135m")  # doctest: +SKIP
@@ -62,7 +48,7 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
     """
     folder = found_folder(str(name_or_folder), _recognised)
     kind, config = _recognised(folder)
-    model = _weights(folder, kind).to(_usable(device))
+    model = _loaded_weights(folder, kind).to(_usable(device))
     model.requires_grad_(False)
     return Loaded(
         model=model,
@@ -78,17 +64,7 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
 
 
 def of_module(model: nn.Module, tokenizer: Any = None, processor: Any = None, *, device: str | None = None) -> Loaded:
-    """The same for a model in memory.
-
-    Args:
-        model: A copy is used unless it is in float32 and eval mode, without gradients, and on `device`.
-        tokenizer: For a model that reads texts.
-        processor: What prepares images, for a model that reads them.
-        device: Where it is to run. None: where it is.
-
-    Raises:
-        InputError: A model that headcount cannot read, or a device that is not there.
-    """
+    """Prepare a model in memory: a copy, unless it is in float32 and eval mode, without gradients, on `device`."""
     attention_layers(model)
     place = None if device is None else _usable(device)
     ready = not model.training and all(
@@ -116,7 +92,7 @@ def fingerprint_of(model: nn.Module) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and no advice from transformers."""
+    """Silence the progress bars and the advice of transformers inside the `with`."""
     verbosity = transformers.logging.get_verbosity()
     bars = transformers.logging.is_progress_bar_enabled()
     transformers.logging.set_verbosity_error()
@@ -156,7 +132,7 @@ def _usable(device: str) -> torch.device:
     return torch.device(device)
 
 
-def _weights(folder: Path, kind: Any) -> nn.Module:
+def _loaded_weights(folder: Path, kind: Any) -> nn.Module:
     try:
         # Weights that a file lacks are drawn at random: the same ones every time.
         with torch.random.fork_rng(devices=[]), quiet():
@@ -184,7 +160,7 @@ def _weights(folder: Path, kind: Any) -> nn.Module:
 
 
 def _optional_part(folder: Path, kind: Any, files: tuple[str, ...]) -> Any:
-    """The tokenizer or processor, where the folder has its files."""
+    """Load the tokenizer or processor, where the folder has its files."""
     if not any((folder / name).is_file() for name in files):
         return None
     try:

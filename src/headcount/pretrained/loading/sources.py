@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, require
-from ..extra import need
+from ..plugin import need
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -24,13 +24,7 @@ LONGEST_REASON = 300
 def found_folder(name: str, check: Callable[[Path], object]) -> Path:
     """The folder itself, or the one that a hub name was downloaded to; it has a config and all files of weights.
 
-    Args:
-        name: A folder, or a name on the hub.
-        check: Raises for a folder with a config.json of a model that cannot be used: called before weights are
-            downloaded.
-
-    Raises:
-        InputError: There is no such folder, a file is missing in it, or the hub cannot be reached.
+    `check` raises for a folder with the config.json of a model that cannot be used, before weights are downloaded.
     """
     need()
     folder = Path(name).expanduser()
@@ -106,7 +100,7 @@ def read_config(folder: Path) -> Any:
     """The config as transformers reads it; raises InputError for what cannot be a model that headcount measures."""
     import transformers
 
-    from ..layers.recognising import refuse_config
+    from ..layers.find import refuse_config
 
     try:
         stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))

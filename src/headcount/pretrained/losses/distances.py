@@ -1,7 +1,9 @@
 """Losses of models that answer with embeddings or classes. Needs torch."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..._draws import named_generator
-from ...errors import require
+from ...errors import InputError, require
 from ..examples.batches import Batch
-from .loss import Loss, device_of, widened
+from .loss import Loss, device_of, no_cache, widened
 
 Embed = Callable[[nn.Module, Batch], Float[Tensor, "rows dim"]]
 """Embeddings of the rows of a batch, of length 1."""
@@ -38,7 +40,7 @@ class EmbeddingDistance(Loss):
         self.scale = mean_distance(torch.cat([batch.extras["original"] for batch in batches]).double().numpy())
         self.scale_words = f"Different examples are {self.scale:.3g} apart in the original, the scale of the loss."
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         answer = self.embed(model, batch)
         # Half the squared distance of unit vectors, which does not cancel where the two are nearly equal.
         return 0.5 * torch.sum((answer - batch.extras["original"].to(answer.device)) ** 2, dim=1)
@@ -83,7 +85,7 @@ class SimilarityError(Loss):
         design = np.stack([cosines, np.ones_like(cosines)], axis=1)
         (self.slope, self.shift), *_ = np.linalg.lstsq(design, scores, rcond=None)
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         cosines = self._cosines(model, batch)
         predicted = float(self.slope) * cosines + float(self.shift)
         return (predicted - batch.extras["scores"].to(cosines)) ** 2
@@ -102,7 +104,7 @@ class LabelLoss(Loss):
         labels = torch.cat([batch.extras["labels"] for batch in batches])
         self.scale = _entropy(np.bincount(labels.numpy()) / len(labels)) or 1.0
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         logits = class_logits(model, batch)
         return functional.cross_entropy(logits, batch.extras["labels"].to(logits.device), reduction="none")
 
@@ -133,7 +135,7 @@ class AnswerDivergence(Loss):
             count += math.prod(chances.shape[:-1])
         self.scale = _entropy(np.asarray(total / count)) or 1.0
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         logits = functional.log_softmax(widened(self.logits(model, batch)), -1)
         original = batch.extras["original"].to(logits.device)
         return _per_example(torch.sum(original.exp() * (original - logits), dim=-1))
@@ -164,3 +166,52 @@ def _entropy(shares: Float[np.ndarray, " classes"]) -> float:
 
 def _per_example(values: Float[Tensor, "examples *places"]) -> Float[Tensor, " examples"]:
     return values if values.ndim == 1 else values.flatten(1).mean(1)
+
+
+POOLINGS = ("mean", "cls", "max", "lasttoken", "mean_sqrt_len")
+
+
+def read_pooling(folder: Path | None) -> str:
+    """The pooling of a sentence-transformers folder, its `1_Pooling/config.json`; "mean" where there is none."""
+    path = None if folder is None else folder / "1_Pooling" / "config.json"
+    if path is None or not path.is_file():
+        return "mean"
+    try:
+        config = json.loads(path.read_text())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON; copy the folder again, or remove it for mean pooling.") from error
+    if not isinstance(config, dict):
+        raise InputError(f"{path} is not a JSON object; copy the folder again, or remove it for mean pooling.")
+    chosen = [config["pooling_mode"]] if "pooling_mode" in config else []
+    for name in POOLINGS:
+        chosen += [name] * any(config.get(f"pooling_mode_{name}{end}") for end in ("", "_token", "_tokens"))
+    if len(chosen) != 1 or chosen[0] not in POOLINGS:
+        raise InputError(
+            f"{path} asks for the pooling {' and '.join(chosen) or 'of no kind'}; "
+            f"headcount knows one of {', '.join(POOLINGS)}. Give your own loss instead: --data mine.py:loss."
+        )
+    return chosen[0]
+
+
+def text_embedding(pooling: str) -> Callable[[nn.Module, Batch], Float[Tensor, "rows dim"]]:
+    """A function that embeds the rows of a batch, as vectors of length 1; padding does not count."""
+
+    def embed(model: nn.Module, batch: Batch) -> Float[Tensor, "rows dim"]:
+        inputs = batch.inputs_on(device_of(model))
+        hidden = model(**inputs, **no_cache(model))[0]
+        mask = inputs["attention_mask"][..., None].to(hidden)
+        return functional.normalize(pooled(hidden, mask, pooling), dim=-1)
+
+    return embed
+
+
+def pooled(hidden: Float[Tensor, "rows tokens dim"], mask: Float[Tensor, "rows tokens 1"], pooling: str) -> Tensor:
+    if pooling == "cls":
+        return hidden[:, 0]
+    if pooling == "max":
+        return hidden.masked_fill(mask == 0, -torch.inf).amax(1)
+    if pooling == "lasttoken":
+        last = mask[..., 0].sum(1).long() - 1
+        return hidden[torch.arange(len(hidden), device=hidden.device), last]
+    total, count = (hidden * mask).sum(1), mask.sum(1)
+    return total / (count if pooling == "mean" else count.sqrt())

@@ -48,11 +48,11 @@ class Loss(ABC):
         return
 
     @abstractmethod
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]: ...
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]: ...
 
     def probes(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         """The function that gradients are taken of: the loss itself, unless it is flat at the original."""
-        return self.values(model, batch)
+        return self.example_losses(model, batch)
 
     def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
         """The number that increases are compared with."""
@@ -67,7 +67,7 @@ class NextTokenLoss(Loss):
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
         piecewise_head(model)  # tried before the blocks are watched
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         inputs = batch.inputs_on(device_of(model))
         tokens = inputs["input_ids"]
         predicted = [slice(None), slice(0, -1)]
@@ -80,7 +80,7 @@ class MaskedTokenLoss(Loss):
 
     name = "cross-entropy (nats per masked token)"
 
-    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+    def example_losses(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         logits = token_logits(model, batch)
         places = batch.extras["places"].to(logits.device)
         entropies = functional.cross_entropy(
@@ -104,7 +104,6 @@ def masked_logits(model: nn.Module, batch: Batch) -> Float[Tensor, "rows masks v
 
 
 def widened(logits: Tensor) -> Tensor:
-    """In float32 at least."""
     return logits if logits.dtype == torch.float64 else logits.float()
 
 
@@ -167,7 +166,7 @@ def piecewise_head(model: Any) -> tuple[nn.Module, Callable[[Tensor], Tensor]] |
 
 
 def no_cache(module: nn.Module) -> dict[str, bool]:
-    """Keys and values are not kept between calls, where the class would."""
+    """Return the option that keeps no keys and values between calls, where the class has it."""
     return {"use_cache": False} if "use_cache" in inspect.signature(module.forward).parameters else {}
 
 

@@ -29,9 +29,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..evaluation.layer_statistics import LayerStatistics
-from ..inspection.stored import TOLERANCE
-from ..layers.weights import HeadWeights
+from ..inspection.facts import TOLERANCE
+from ..layers.weights import HeadWeights, LayerStatistics
 from ..sharing.moments import (
     NEGLIGIBLE,
     LayerMoments,
@@ -120,7 +119,6 @@ def low_rank_scores(layer: LayerMoments, rank: int) -> HeadWeights:
 
 
 def with_mapped_keys(weights: HeadWeights, maps: Float[np.ndarray, "key_heads head_dim head_dim"]) -> HeadWeights:
-    """The layer with its keys mapped."""
     bias = None if weights.key_bias is None else np.einsum("gab,gb->ga", maps, weights.key_bias)
     return replace(weights, key=maps @ weights.key, key_bias=bias)
 
@@ -136,12 +134,9 @@ def choose_units(
     units: Int[np.ndarray, "units dims"],
     count: int,
 ) -> tuple[int, ...]:
-    """The units (rows of dimensions) of the keys that explain most of the scores, chosen one at a time; in their order.
+    """The `count` units (rows of dimensions) of the keys that explain most of the scores, chosen one at a time.
 
-    Args:
-        moments: E[q q^T] and E[k k^T] of each head; every head counts by the share of its scores that is explained.
-        units: Their dimensions.
-        count: How many are chosen.
+    `moments` are E[q q^T] and E[k k^T] of each head; every head counts by the share of its scores that is explained.
     """
     rests = [keys.copy() for _, keys in moments]
     totals = [max(float(np.sum(queries * keys)), np.finfo(float).tiny) for queries, keys in moments]
@@ -189,22 +184,15 @@ def score_factors(
     layer: LayerMoments, rank: int
 ) -> tuple[Float[np.ndarray, "key_heads rank head_dim"], Float[np.ndarray, "key_heads rank head_dim"]]:
     """(left, right) with q . k near (left q) . (right k), for layers without rotary positions and norms."""
-    factors = [
-        _score_factors(queries, key @ layer.inputs @ key.T, rank)
-        for queries, key in zip(layer.queries, layer.keys, strict=True)
-    ]
-    return np.stack([left for left, _ in factors]), np.stack([right for _, right in factors])
-
-
-def _score_factors(
-    queries: Float[np.ndarray, "dim dim"], keys: Float[np.ndarray, "dim dim"], rank: int
-) -> tuple[Float[np.ndarray, "rank dim"], Float[np.ndarray, "rank dim"]]:
-    """`score_factors` from the moments of queries and keys."""
-    query_root, key_root = square_root(queries), square_root(keys)
-    left, sizes, right = np.linalg.svd(query_root @ key_root)
-    enough = sizes[:rank] > NEGLIGIBLE * sizes[0]
-    scale = np.where(enough, np.sqrt(np.where(enough, sizes[:rank], 1.0)), np.inf)[:, None]
-    return right[:rank] @ key_root / scale, left[:, :rank].T @ query_root / scale
+    left, right = [], []
+    for queries, key in zip(layer.queries, layer.keys, strict=True):
+        query_root, key_root = square_root(queries), square_root(key @ layer.inputs @ key.T)
+        first, sizes, second = np.linalg.svd(query_root @ key_root)
+        enough = sizes[:rank] > NEGLIGIBLE * sizes[0]
+        scale = np.where(enough, np.sqrt(np.where(enough, sizes[:rank], 1.0)), np.inf)[:, None]
+        left.append(second[:rank] @ key_root / scale)
+        right.append(first[:, :rank].T @ query_root / scale)
+    return np.stack(left), np.stack(right)
 
 
 def rank_curve(
@@ -216,16 +204,10 @@ def rank_curve(
 ) -> dict[str, tuple[tuple[int, ...], Float[np.ndarray, "ranks examples"]]]:
     """Held-out losses when all heads of one layer have scores, then values, of lower rank.
 
-    Args:
-        evaluation: The model and its examples.
-        index: The layer.
-        ranks: Ranks to try; by default four per curve, bisecting for where the loss rises by 1 % of its scale.
-        statistics: Of the layer in the original model, where they are at hand.
-
-    Returns:
-        "scores" and "values", each with ranks, falling from head_dim, and one row of losses per rank.
+    Without `ranks`, four are tried per curve, bisecting for where the loss rises by 1 % of its scale. Returns "scores"
+    and "values", each with ranks, falling from head_dim, and one row of losses per rank.
     """
-    layer, base = LayerMoments.measured(evaluation, index, statistics), evaluation.losses()
+    layer, base = LayerMoments.of_layer(evaluation, index, statistics), evaluation.losses()
     allowed = base.mean() + TOLERANCE * evaluation.examples.loss.scale_of(base)
     curves = {}
     step = 1 if layer.rotary is None else 2

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def shrink_model(evaluation: "Evaluation", head_dim: int) -> tuple[tuple[SmallLayer, ...], tuple[int, ...] | None]:
     """Every layer with a smaller head_dim, and the rotary pairs that stay in all of them."""
     rotated = [layer.index for layer in evaluation.layers if layer.rotary is not None]
-    pairs = kept_pairs([LayerMoments.measured(evaluation, index) for index in rotated], head_dim) if rotated else None
+    pairs = kept_pairs([LayerMoments.of_layer(evaluation, index) for index in rotated], head_dim) if rotated else None
     return small_layers(evaluation, lambda layer: shrink_layer(layer, head_dim, pairs)), pairs
 
 

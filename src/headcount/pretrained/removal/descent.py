@@ -17,15 +17,13 @@ import numpy as np
 from jaxtyping import Float
 
 from ...errors import require
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights, equal_step
+from ..layers.weights import HeadWeights, LayerStatistics, equal_step
 from .elimination import Elimination, most_read
 from .importance import fisher_order
 from .refit import Head, heads_left, losses_along, refit, refitted_in_order
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
-    from ..examples.batches import Tick
 
 CHOICES = 2
 """Heads that a layer proposes."""
@@ -39,12 +37,10 @@ LAYERS_PER_REFIT = 8
 class Descent:
     """Heads in the order of their removal, and what the model lost on the way.
 
-    Attributes:
-        removed: (layer, head), first removed first.
-        kept: Heads of the whole model at each measured point; the first point is the original.
-        losses: Held-out losses at those points, every layer refitted in order on all calibration examples.
-        changes: The changed layers of the last point, which its losses are of; empty in a descent that was stored.
-        order: "Fisher" where the order by that score was better than the search's own, and is `removed`.
+    `kept` counts the heads of the whole model at each measured point, the original first; `losses` are the held-out
+    ones there, every layer refitted in order on all calibration examples. `changes` are the layers of the last point;
+    empty in a descent that was stored. `order` is "Fisher" where the order by that score was better than the search's
+    own, and is `removed`.
     """
 
     removed: tuple[Head, ...]
@@ -63,7 +59,6 @@ def descend(
     least: int = 1,
     statistics: Sequence[LayerStatistics] | None = None,
     start: Descent | None = None,
-    tick: "Tick | None" = None,
 ) -> Descent:
     """Remove heads from the whole model, one after the other, with refit.
 
@@ -72,18 +67,15 @@ def descend(
     fitted on all of them.
 
     Args:
-        evaluation: Runs the model; choices are made on its calibration examples, losses reported on held-out ones. At
-            the end it is settled on the original again.
+        evaluation: Is settled on the original again at the end.
         remove: Heads to remove in all.
-        points: Numbers of removed heads at which held-out losses are measured, besides the last.
+        points: Numbers of removed heads at which held-out losses are measured, and the last.
         uniform: The same number of heads in every layer and for every key head, as stock classes store it.
         least: Heads that every layer keeps.
         statistics: Of the original model, with `fisher`; None: measured here.
         start: A descent to continue, which removed fewer.
-        tick: Called with (heads removed, heads to remove, words).
 
-    Raises:
-        InputError: more heads than may go; a number that no uniform model comes to.
+    Raises InputError for more heads than may go, and for a number that no uniform model comes to.
     """
     search = _Search(evaluation, statistics, least=least, uniform=uniform)
     search.require_room(remove)
@@ -101,8 +93,7 @@ def descend(
             changes = search.finished_changes()
             rows[done] = evaluation.losses(changes)
             due = {point for point in due if point > done}
-        if tick is not None:
-            tick(done, remove, f"{done} of {remove} heads removed, calibration loss {search.loss:.4g}")
+        evaluation.tick(done, remove, f"{done} of {remove} heads removed, calibration loss {search.loss:.4g}")
     measured = sorted(rows)
     losses, removed = np.stack([rows[point] for point in measured]), tuple(search.removed)
     rival = search.better_fisher_order()
@@ -112,8 +103,8 @@ def descend(
         losses = losses_along(evaluation, rival, measured, with_refit=True)
         changes = refitted_in_order(evaluation, heads_left(evaluation.original, rival))
         search.settle({})
-        if tick is not None:
-            tick(remove, remove, "the order by Fisher's score loses less than the search's on the scored examples")
+        words = "the order by Fisher's score loses less than the search's on the scored examples"
+        evaluation.tick(remove, remove, words)
     return Descent(
         removed=removed,
         kept=tuple(search.total - point for point in measured),
@@ -170,7 +161,7 @@ class _Search:
             )
 
     def resume(self, removed: Iterable[Head]) -> None:
-        """Stand where another descent ended; its layers are fitted again, on what this search fits on."""
+        """Continue where another descent ended; its layers are fitted again, on what this search fits on."""
         self.removed = list(removed)
         self.kept = heads_left(self.evaluation.original, self.removed)
         self.changes = refitted_in_order(self.fitting, self.kept)
@@ -217,7 +208,7 @@ class _Search:
             self.proposed[layer] = {(layer, head): costs[head] for head in heads[:CHOICES]}
 
     def _waiting(self) -> list[Head]:
-        """What the layers propose; one whose prefix has changed is asked again when it leads."""
+        """Return all proposals; a layer whose earlier layers have changed is asked again when its proposal leads."""
         for layer in range(len(self.kept)):
             if layer not in self.proposed:
                 self._propose(layer)
@@ -234,7 +225,7 @@ class _Search:
         return self.factors[layer] * self.proposed[layer][candidate] if layer in self.factors else -np.inf
 
     def _score(self, candidate: Head) -> float:
-        """Increase of the mean calibration loss when this head goes and its layer is refitted."""
+        """Measure the increase of the mean calibration loss when this head goes and its layer is refitted."""
         layer, head = candidate
         changed = self._refitted(layer, [other for other in self.kept[layer] if other != head])
         losses = self.evaluation.losses({**self.changes, layer: changed}, part="calibration")
@@ -244,7 +235,6 @@ class _Search:
         return increase
 
     def _take(self, layer: int, head: int) -> None:
-        """Remove a head and fit its layer again."""
         self.kept[layer].remove(head)
         self.removed.append((layer, head))
         self.scores = {key: value for key, value in self.scores.items() if key[0] != layer}
@@ -264,7 +254,7 @@ class _Search:
         self.measure_loss()
 
     def finished_changes(self) -> dict[int, HeadWeights]:
-        """The changes with all layers fitted, in order, on all calibration examples."""
+        """Return the changes with all layers fitted, in order, on all calibration examples."""
         if self.fitting is self.evaluation:
             return dict(self.changes)
         changes = refitted_in_order(self.evaluation, self.kept)

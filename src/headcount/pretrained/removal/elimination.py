@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights
+from ..layers.weights import HeadWeights, LayerStatistics
 from .refit import columns_of, normal_equations, refit
 
 if TYPE_CHECKING:
@@ -25,12 +24,9 @@ if TYPE_CHECKING:
 
 
 class Elimination:
-    """The heads of one layer that are left, with the least-squares projection on them.
+    """The heads of one layer that are left, `kept` at the start, with the least-squares projection on them.
 
-    Args:
-        weights: The layer of the original model.
-        statistics: Its moments; where `fisher` is there, it weights the error.
-        kept: Heads that are left at the start.
+    `weights` and `statistics` are the original's; where `fisher` is there, it weights the error.
     """
 
     def __init__(self, weights: HeadWeights, statistics: LayerStatistics, kept: Iterable[int]):
@@ -47,7 +43,7 @@ class Elimination:
         return slice(start, start + self._dim)
 
     def costs(self) -> dict[int, float]:
-        """By how much the weighted error grows when one head goes and the others are fitted again."""
+        """Return by how much the weighted error grows when each head goes and the others are fitted again."""
         result = {}
         for head in self.heads:
             place = self._place(head)
@@ -57,7 +53,6 @@ class Elimination:
         return result
 
     def remove(self, head: int) -> None:
-        """Take a head out; the others are fitted again."""
         place = self._place(head)
         rest = np.r_[0 : place.start, place.stop : len(self._inverse)]
         shares = np.linalg.solve(self._inverse[place, place], self._inverse[place, rest])
@@ -89,12 +84,7 @@ def layer_curve(
 ) -> tuple[tuple[int, ...], Float[np.ndarray, "points examples"]]:
     """The order in which one layer loses its heads, and the held-out losses with H, H - 1, ..., 0 of them.
 
-    The layer is refitted at each count, the rest of the model unchanged; with no head, its bias alone is left.
-
-    Args:
-        evaluation: Runs the model; must be settled on the original.
-        index: The layer.
-        statistics: Of this layer in the original model.
+    The layer is refitted at each count, the rest of the model is the original; with no head, its bias alone is left.
     """
     weights = evaluation.original[index]
     order = order_within_layer(weights, statistics)

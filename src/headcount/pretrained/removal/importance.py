@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._draws import named_generator
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights, equal_step
+from ..layers.weights import HeadWeights, LayerStatistics, equal_step
 from .elimination import most_read
 from .refit import Head
 
@@ -37,13 +36,7 @@ def layer_importance(
     gradient: Mean over examples of the absolute derivative of the loss by the head's gate (Michel et al. 2019).
     fisher: Mean over examples of its square (Kwon et al. 2022).
     leave_one_out: Increase of the mean calibration loss when the head alone is removed, nothing refitted.
-    leave_one_out_error: Its standard error; losses of the same examples are compared.
-
-    Args:
-        evaluation: Runs the model; must be settled on the original.
-        index: The layer.
-        statistics: Of this layer in the original model.
-        leave_one_out: Whether to remove every head once: one evaluation per head.
+    leave_one_out_error: Its standard error; losses of the same examples are compared. One evaluation per head.
     """
     weights, gradients = evaluation.original[index], statistics.gradients
     found = {
@@ -73,9 +66,7 @@ def output_norms(weights: HeadWeights, statistics: LayerStatistics) -> Float[np.
 def ascending(scores: Sequence[Float[np.ndarray, " heads"]], *, per_layer: bool = False) -> tuple[Head, ...]:
     """All heads, the least important first.
 
-    Args:
-        scores: Importances per layer.
-        per_layer: Divide by the norm of each layer's scores first, as Michel et al. (2019) do.
+    `per_layer`: by the scores divided by the norm of their layer's, as Michel et al. (2019) do.
     """
     if per_layer:
         scores = [layer / max(float(np.linalg.norm(layer)), np.finfo(float).tiny) for layer in scores]
@@ -92,11 +83,8 @@ def fisher_order(
 ) -> tuple[Head, ...]:
     """Heads that may go, by the mean squared derivative of the loss by their gates; none where it was not measured.
 
-    Args:
-        original: The layers.
-        gradients: Derivatives by the gates, per layer.
-        least: Heads that every layer keeps.
-        uniform: Equally many of every layer and of every key head, so that each step leaves what stock classes store.
+    Every layer keeps `least`. `uniform`: equally many of every layer and of every key head, so that each step leaves
+    what stock classes store.
     """
     if any(layer is None for layer in gradients):
         return ()

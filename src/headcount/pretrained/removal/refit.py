@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights
+from ..layers.weights import HeadWeights, LayerStatistics, Shaped
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
@@ -60,15 +59,8 @@ def refit(
 ) -> HeadWeights:
     """The layer with only these heads, their output projection fitted to the original attention output.
 
-    Args:
-        weights: The layer of the original model.
-        statistics: Moments of all its heads' outputs on calibration tokens, and of those with the original's output.
-        kept: Heads that stay. With none, the output is the fitted bias alone (zero where none is stored).
-        ridge: Strength of the pull towards the original columns, relative to the mean diagonal of the moments; None: by
-            the number of tokens.
-
-    Returns:
-        The same shapes; the removed heads' part of the output is zero.
+    The shapes stay; the removed heads' part of the output is zero. With no head, the output is the fitted bias alone
+    (zero where none is stored). `ridge` is relative to the mean diagonal of the moments; None: by the number of tokens.
     """
     heads = sorted(set(kept))
     moments, cross = normal_equations(weights, statistics, ridge)
@@ -82,16 +74,14 @@ def refit(
     return weights.with_output(output.reshape(weights.output.shape), bias)
 
 
-def heads_left(original: Sequence[HeadWeights], removed: Iterable[Head]) -> list[list[int]]:
+def heads_left(layers: Sequence[Shaped], removed: Iterable[Sequence[int]]) -> list[list[int]]:
     """The heads of every layer that are not among the removed."""
-    gone = set(removed)
-    return [
-        [head for head in range(weights.heads) if (index, head) not in gone] for index, weights in enumerate(original)
-    ]
+    gone = set(map(tuple, removed))
+    return [[head for head in range(layer.heads) if (index, head) not in gone] for index, layer in enumerate(layers)]
 
 
 def removed_plainly(original: Sequence[HeadWeights], kept: Sequence[Iterable[int]]) -> dict[int, HeadWeights]:
-    """Changes that keep these heads of every layer and refit nothing."""
+    """Return changes that keep these heads of every layer and refit nothing."""
     gone = [set(range(weights.heads)) - set(heads) for weights, heads in zip(original, kept, strict=True)]
     return {index: original[index].without(heads) for index, heads in enumerate(gone) if heads}
 
@@ -112,14 +102,7 @@ def refitted_in_order(evaluation: "Evaluation", kept: Sequence[Iterable[int]]) -
 def losses_along(
     evaluation: "Evaluation", order: Sequence[Head], removed: Iterable[int], *, with_refit: bool
 ) -> Float[np.ndarray, "points examples"]:
-    """Held-out losses after the first heads of an order are removed. Leaves the evaluation settled on the original.
-
-    Args:
-        evaluation: Runs the model.
-        order: Heads in the order of their removal.
-        removed: Numbers of removed heads.
-        with_refit: Whether the layers are refitted, in order.
-    """
+    """Held-out losses after each of these numbers of heads of an order are removed; settles on the original again."""
     rows = []
     for count in removed:
         kept = heads_left(evaluation.original, order[:count])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from ...errors import require
 from ..layers.weights import HeadWeights
 from .in_order import SmallLayer, small_layers
 from .moments import LayerMoments, with_bias
@@ -27,16 +26,11 @@ ALL_PARTITIONS = 1000
 
 
 def neighbours(key_heads: int, groups: int) -> Groups:
-    """Groups of neighbouring key heads. Raises InputError where they are not equal.
+    """Equal groups of neighbouring key heads.
 
     >>> neighbours(6, 3)
     ((0, 1), (2, 3), (4, 5))
     """
-    require(
-        0 < groups <= key_heads and key_heads % groups == 0,
-        f"{key_heads} key heads cannot form {groups} equal groups; "
-        f"choose one of {', '.join(str(count) for count in range(1, key_heads + 1) if key_heads % count == 0)}.",
-    )
     size = key_heads // groups
     return tuple(tuple(range(place * size, (place + 1) * size)) for place in range(groups))
 

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights
+from ..layers.weights import HeadWeights, LayerStatistics
 from ..removal.refit import refit
 from .moments import LayerMoments
 
@@ -28,10 +27,8 @@ stories15M, 6 to 3 key heads (neighbours), 5,120 calibration tokens; increase of
 class SmallLayer:
     """A layer in smaller shapes.
 
-    Attributes:
-        small: The smaller layer.
-        masked: The same function in the original's shapes, which is what a model is measured with.
-        reduce: The map from each head's output in `masked` to that in `small`; None where they are the same.
+    `masked` is the same function in the original's shapes, which is what a model is measured with; `reduce` maps each
+    head's output in `masked` to that in `small`, None where they are the same.
     """
 
     small: HeadWeights
@@ -39,11 +36,9 @@ class SmallLayer:
     reduce: Float[np.ndarray, "heads small_value_dim value_dim"] | None = None
 
     def refitted(self, statistics: LayerStatistics, output_bias: np.ndarray | None) -> "SmallLayer":
-        """The output projection fitted to the original attention output.
+        """The output projection fitted to the original attention output, by the statistics of `masked` in its place.
 
-        Args:
-            statistics: Of `masked` in its place.
-            output_bias: The original's, which the statistics' target is without.
+        `output_bias` is the original's, which the statistics' target is without.
         """
         maps = self.reduce
         if maps is None:
@@ -61,19 +56,16 @@ class SmallLayer:
 def small_layers(
     evaluation: "Evaluation", shrink: Callable[[LayerMoments], SmallLayer], *, refitted: bool = True
 ) -> tuple[SmallLayer, ...]:
-    """Every layer of a model made smaller, in order.
+    """Every layer of a model made smaller, in order, by its moments behind the layers that are smaller already.
 
-    Args:
-        evaluation: The model and its calibration examples; it is left on the original.
-        shrink: The smaller layer, by its moments behind the layers that are smaller already.
-        refitted: Whether the output projection of each is fitted again.
+    The evaluation is settled on the original again at the end.
     """
     changes: dict[int, HeadWeights] = {}
     layers = []
     try:
         for index, weights in enumerate(evaluation.original):
             evaluation.settle(changes)
-            layer = shrink(LayerMoments.measured(evaluation, index))
+            layer = shrink(LayerMoments.of_layer(evaluation, index))
             changes[index] = layer.masked
             if refitted:
                 evaluation.settle(changes)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from jaxtyping import Complex, Float, Int
 
-from ..evaluation.layer_statistics import LayerStatistics
-from ..layers.weights import HeadWeights, Rotary
+from ..layers.weights import HeadWeights, LayerStatistics, Rotary
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
@@ -83,12 +82,8 @@ def mean_rotation(
 class LayerMoments:
     """A layer with the second moments of its queries, keys and values over the calibration tokens.
 
-    Attributes:
-        weights: The layer.
-        statistics: Of that layer.
-        rotary: Its rotary positions, if any.
-        normed: Queries and keys are normalised after the projection.
-        frequencies: Radians per position of each rotary pair; None where they are not known.
+    `normed`: queries and keys are normalised after the projection. `frequencies` are radians per position of each
+    rotary pair; None where they are not known.
     """
 
     weights: HeadWeights
@@ -98,8 +93,8 @@ class LayerMoments:
     frequencies: Float[np.ndarray, " pairs"] | None = None
 
     @classmethod
-    def measured(cls, evaluation: "Evaluation", index: int, statistics: LayerStatistics | None = None) -> Self:
-        """Those of one layer of the original, by these statistics or by those of what is settled."""
+    def of_layer(cls, evaluation: "Evaluation", index: int, statistics: LayerStatistics | None = None) -> Self:
+        """Return the moments of one layer of the original, by these statistics or by those of what is settled."""
         layer = evaluation.layers[index]
         statistics = evaluation.layer_statistics(index) if statistics is None else statistics
         frequencies = rotary_frequencies(evaluation.model, layer.rotary)

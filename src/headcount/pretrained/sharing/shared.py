@@ -46,11 +46,8 @@ def share_keys(
 ) -> tuple[Float[np.ndarray, "head_dim width_and_1"], Float[np.ndarray, "members head_dim head_dim"], float]:
     """The best key projection for several key heads, the maps of their queries, and the score variance lost.
 
-    Args:
-        layer: The layer.
-        members: The key heads.
-        start: Where the search begins; its zero rows stay zero. None: at the closed form, which is the result where no
-            frequencies are known.
+    The search begins at `start`, whose zero rows stay zero; without it at the closed form, which is the result where no
+    frequencies are known.
     """
     key = _principal_keys(layer, members) if start is None else start
     for _ in range(0 if start is None and layer.frequencies is None else TURNS):
@@ -122,3 +119,38 @@ def share_values(
         cross = moment[owner * dim : (owner + 1) * dim] @ subspace.T
         maps.append(symmetric_solve(cross, subspace @ moment @ subspace.T))
     return subspace @ stacked, np.stack(maps), lost
+
+
+def same_reading(attention: Float[np.ndarray, "*examples heads queries keys"]) -> Float[np.ndarray, "heads heads"]:
+    """1 less the mean total variation distance between the attention of every two heads, over queries and examples.
+
+    >>> same_reading(np.array([[[1.0, 0.0]], [[0.0, 1.0]], [[0.5, 0.5]]]))
+    array([[1. , 0. , 0.5],
+           [0. , 1. , 0.5],
+           [0.5, 0.5, 1. ]])
+    """
+    heads = attention.shape[-3]
+    rows = np.moveaxis(attention, -3, 0).reshape(heads, -1, attention.shape[-1])
+    # Queries without any attention are padding.
+    rows = rows[:, rows.sum(axis=(0, 2)) > 0]
+    return np.array([[1 - np.abs(one - other).sum(axis=-1).mean() / 2 for other in rows] for one in rows])
+
+
+def lost_with_keys_of_others(layer: LayerMoments) -> Float[np.ndarray, "key_heads key_heads"]:
+    """The share of the score variance that the readers of a key head lose when they read the keys of another.
+
+    With the best map of their queries; where queries and keys are normalised, with their queries as they are. Row: the
+    key head; column: the one that is read. 0: nothing is lost.
+    """
+    members = list(range(layer.weights.key_heads))
+    keys = layer.unit_keys if layer.normed else layer.keys
+    variance = np.maximum(layer.score_squares(keys, members), np.finfo(float).tiny)
+    lost = np.zeros((len(members), len(members)))
+    for other in members:
+        if layer.normed:
+            column = layer.score_squares(keys - keys[other], members)
+        else:
+            _, column = fitted_query_maps(layer, members, keys[other])
+        lost[:, other] = column / variance
+        lost[other, other] = 0.0
+    return np.maximum(lost, 0.0)

@@ -16,12 +16,7 @@ NOT_COVERED = (
 
 
 def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
-    """README.md of a written folder.
-
-    Args:
-        record: What is stored as headcount.json.
-        source: The original's folder; the licence in its card is carried over.
-    """
+    """README.md of a written folder, by its record; the licence in the card of the `source` folder is carried over."""
     import yaml
 
     name = Path(record["source"]).name or record["source"]

@@ -1,8 +1,7 @@
-"""Does a written folder still compute what was measured? A few stored inputs, run through stock transformers."""
+"""Check that a written folder computes what was measured: run a few stored inputs through stock transformers."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,54 +25,11 @@ TOLERANCE = 1e-5
 """Largest difference that is rounding, per unit of the largest output."""
 
 
-@dataclass(frozen=True)
-class FolderCheck:
-    """What a folder computes now against what was recorded when it was written."""
+def check_folder(folder: Path) -> dict[str, Any]:
+    """Load a written folder with stock transformers, run the probe inputs in it, and compare; the result is JSON.
 
-    folder: Path
-    architecture: str
-    difference: float
-    allowed: float
-    outputs: int
-    words: str
-    missing: tuple[str, ...] = ()
-
-    @property
-    def agrees(self) -> bool:
-        return not self.missing and self.difference <= self.allowed
-
-    def __str__(self) -> str:
-        if self.missing:
-            names = ", ".join(self.missing[:3])
-            return (
-                f"{self.folder}: {self.architecture} finds no weights for {names}; the folder is not what was written."
-            )
-        verdict = "computes what was measured" if self.agrees else "does not compute what was measured"
-        return (
-            f"{self.folder} {verdict}: {self.outputs} recorded outputs of {self.architecture} differ by at most "
-            f"{self.difference:.1e} (allowed: {self.allowed:.1e})."
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "folder": str(self.folder),
-            "architecture": self.architecture,
-            "words": self.words,
-            "agrees": self.agrees,
-            "difference": self.difference if np.isfinite(self.difference) else None,
-            "allowed": self.allowed,
-            "outputs": self.outputs,
-            "missing": list(self.missing),
-        }
-
-
-def check_folder(folder: str | Path) -> FolderCheck:
-    """Load a written folder with stock transformers, run the probe inputs in it, and compare.
-
-    Raises:
-        InputError: The folder has no record of headcount, cannot be loaded, or does not take the recorded inputs.
+    Raises InputError where the folder has no record of headcount, cannot be loaded, or does not take the inputs.
     """
-    folder = Path(folder)
     record = read_record(folder)
     model, missing = load_stock(folder)
     try:
@@ -85,19 +41,35 @@ def check_folder(folder: str | Path) -> FolderCheck:
             f"{folder}: {type(model).__name__} cannot run the inputs recorded in {RECORD} ({reason(error)}); "
             "write the folder again."
         ) from error
-    return FolderCheck(
-        folder=folder,
-        architecture=type(model).__name__,
-        difference=float(np.max(np.abs(now - values))),
-        allowed=tolerance(values),
-        outputs=len(values),
-        words=record["words"],
-        missing=tuple(missing),
+    difference, allowed = float(np.max(np.abs(now - values))), tolerance(values)
+    return {
+        "folder": str(folder),
+        "architecture": type(model).__name__,
+        "words": record["words"],
+        "agrees": not missing and difference <= allowed,
+        "difference": difference if np.isfinite(difference) else None,
+        "allowed": allowed,
+        "outputs": len(values),
+        "missing": missing,
+    }
+
+
+def check_words(check: Mapping[str, Any]) -> str:
+    """The result of `check_folder` in a sentence."""
+    folder, architecture = check["folder"], check["architecture"]
+    if check["missing"]:
+        names = ", ".join(check["missing"][:3])
+        return f"{folder}: {architecture} finds no weights for {names}; the folder is not what was written."
+    verdict = "computes what was measured" if check["agrees"] else "does not compute what was measured"
+    difference = "inf" if check["difference"] is None else f"{check['difference']:.1e}"
+    return (
+        f"{folder} {verdict}: {check['outputs']} recorded outputs of {architecture} differ by at most {difference} "
+        f"(allowed: {check['allowed']:.1e})."
     )
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """The record that `write_folder` wrote next to the weights."""
+    """Read the record that `write_folder` wrote next to the weights."""
     try:
         record = json.loads(read_regular(folder / RECORD))
     except (OSError, ValueError, RecursionError) as error:
@@ -149,7 +121,6 @@ def probe_outputs(model: nn.Module, inputs: Mapping[str, Any]) -> np.ndarray:
 
 @torch.no_grad()
 def first_output(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> np.ndarray:
-    """The first output of a model in float64."""
     device = next(model.parameters()).device
     outputs = model(**{name: tensor.to(device) for name, tensor in tensors.items()})
     first = outputs if isinstance(outputs, torch.Tensor) else next(iter(outputs.values()))
@@ -169,5 +140,5 @@ def probe_record(inputs: Mapping[str, Any], outputs: np.ndarray) -> dict[str, An
 
 
 def tolerance(outputs: np.ndarray) -> float:
-    """The difference that counts as rounding."""
+    """Return the largest difference that counts as rounding."""
     return TOLERANCE * max(1.0, float(np.max(np.abs(outputs), initial=0.0)))

@@ -41,14 +41,11 @@ def cached_bytes(loaded: "Loaded", layers: Sequence[Shaped]) -> int | None:
 def cache_bytes_per_token(architecture: str, folder: Path | None, layers: Sequence[Shaped]) -> int | None:
     """Bytes that a decoder keeps per token it has read: keys and values of every layer's key heads.
 
-    Args:
-        architecture: The name of the class; None is returned where it keeps no cache.
-        folder: Where its weights lie, by whose precision a number has its size.
-        layers: The shapes of the attention layers.
+    None where the class called `architecture` keeps no cache. A number has the precision of the folder's weights.
 
     Example:
-        >>> from headcount.pretrained.storing.preflight import LayerShape
-        >>> cache_bytes_per_token("LlamaForCausalLM", None, [LayerShape(heads=8, key_heads=2, head_dim=16)] * 6)
+        >>> from headcount.pretrained.storing.preflight import AttentionShape
+        >>> cache_bytes_per_token("LlamaForCausalLM", None, [AttentionShape(heads=8, key_heads=2, head_dim=16)] * 6)
         1536
     """
     if not architecture.endswith(CAUSAL):
@@ -61,11 +58,7 @@ def seconds_per_thousand_tokens(
 ) -> dict[str, float]:
     """Seconds of a forward pass per 1,000 tokens: the median of repeats, which take turns so that the ratio is fair.
 
-    Args:
-        models: By name, run one after the other in every repeat, after one pass that is not counted.
-        inputs: Keyword arguments of the forward pass, torch tensors.
-        tokens: How many tokens the inputs hold.
-        repeats: Passes per model that count.
+    `inputs`, keyword arguments of the pass, hold this number of `tokens`. The first pass is not counted.
     """
     import torch
 

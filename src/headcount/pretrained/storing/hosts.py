@@ -12,8 +12,7 @@ from torch import nn
 from transformers.initialization import no_init_weights
 
 from ...errors import InputError, require
-from ..layers.find import attention_layers
-from ..layers.recognising import configured
+from ..layers.find import attention_layers, configured
 from ..layers.weights import HeadWeights
 from .plan import Plan, fitted
 from .preflight import Preflight, preflight, require_possible
@@ -33,7 +32,7 @@ def stock_model(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Mod
     inner = model.get_submodule(prefix) if prefix else model
     if not isinstance(inner, transformers.PreTrainedModel):
         raise InputError(f"{type(inner).__name__} is no class of transformers; apply the plan with zeroed=True.")
-    host = host_model(inner, check, pairs=plan.pairs)
+    host = host_model(inner, check, plan.pairs)
     # A class that scales by another number than head_dim keeps it; queries of a smaller head were scaled for head_dim.
     fixed = hasattr(config, "query_pre_attn_scalar")
     scale = (layers[0].head_dim / check.shape.head_dim) ** 0.5 if fixed else 1.0
@@ -42,14 +41,11 @@ def stock_model(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Mod
 
 
 def host_model(
-    model: transformers.PreTrainedModel, check: Preflight, *, pairs: Sequence[int] | None = None
+    model: transformers.PreTrainedModel, check: Preflight, pairs: Sequence[int] | None
 ) -> transformers.PreTrainedModel:
     """A model of the host class with all weights of the original but the attention projections, which are zero.
 
-    Args:
-        model: The original.
-        check: Which class, and what changes in its config.
-        pairs: The rotary pairs that stay, where head_dim is lowered.
+    `pairs` are the rotary pairs that stay, where head_dim is lowered.
     """
     kind = host_class(type(model), check)
     config = host_config(model, kind, check, pairs)
@@ -63,7 +59,7 @@ def host_model(
     wanted, given = host.state_dict(), model.state_dict()
     same = {name: given[name] for name, tensor in wanted.items() if name in given and given[name].shape == tensor.shape}
     host.load_state_dict(same, strict=False)
-    projections = [parameter for layer in attention_layers(host) for parameter in layer.parameters(host)]
+    projections = [parameter for layer in attention_layers(host) for parameter in layer.stored_parameters(host)]
     written = {id(parameter) for parameter in projections}
     lost = [name for name, parameter in host.named_parameters() if name not in same and id(parameter) not in written]
     lost += [name for name in given if name not in wanted]
@@ -93,7 +89,7 @@ def host_class(kind: type, check: Preflight) -> Any:
 
 
 def host_config(model: transformers.PreTrainedModel, kind: Any, check: Preflight, pairs: Sequence[int] | None) -> Any:
-    """The config of the host: the original's, with what the change needs."""
+    """Return the config of the host: the original's, with what the change needs."""
     values = {name: value for name, value in model.config.to_dict().items() if name not in check.left_out}
     values |= check.config
     if check.config:
@@ -143,5 +139,5 @@ def _scaled(weights: HeadWeights, scale: float) -> HeadWeights:
 
 def _written(model: nn.Module, layers: Sequence[HeadWeights]) -> nn.Module:
     for layer, weights in zip(attention_layers(model), layers, strict=True):
-        layer.write(model, weights)
+        layer.write_weights(model, weights)
     return model

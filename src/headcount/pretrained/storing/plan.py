@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from jaxtyping import Float
 
+from ...answer.bootstrap import COVERAGE
 from ...errors import InputError
 from ...report.files import write_whole
+from ..inspection.facts import resampled
 from ..layers.weights import HeadWeights
 from ..sharing.in_order import SmallLayer
-from .preflight import LayerShape, Preflight, common_shape, described, preflight
+from .preflight import AttentionShape, Preflight, common_shape, described, preflight
 
 if TYPE_CHECKING:
     from torch import nn
@@ -47,7 +50,7 @@ class Plan:
         return f"Plan({self.kind} {self.source or 'a model in memory'}: {self.words or described(self.shape)})"
 
     @property
-    def shape(self) -> LayerShape:
+    def shape(self) -> AttentionShape:
         """The one shape that all layers fit into."""
         return common_shape(self.layers)
 
@@ -101,7 +104,7 @@ class Plan:
 
 
 def plan_of_layers(kind: Kind, evaluation: "Evaluation", layers: Sequence[SmallLayer], words: str, **more: Any) -> Plan:
-    """The plan of these layers of the model that is evaluated."""
+    """Make the plan of these layers of the model that is evaluated."""
     small, masked = tuple(layer.small for layer in layers), tuple(layer.masked for layer in layers)
     source, fingerprint = evaluation.loaded.source, evaluation.loaded.fingerprint
     return Plan(
@@ -110,12 +113,9 @@ def plan_of_layers(kind: Kind, evaluation: "Evaluation", layers: Sequence[SmallL
 
 
 def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], kept: Sequence[Sequence[int]]) -> Plan:
-    """A plan that removes heads.
+    """A plan that keeps these heads of every layer; none of a layer is allowed (one zero head is stored).
 
-    Args:
-        evaluation: The original.
-        changes: By layer, what was measured: the original's shapes, the output projection zero at removed heads.
-        kept: The heads of every layer that stay; none of a layer is allowed (one zero head is stored).
+    `changes` are the layers as they were measured, in the original's shapes.
     """
     layers = []
     for index, (weights, heads) in enumerate(zip(evaluation.original, kept, strict=True)):
@@ -126,6 +126,17 @@ def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], ke
     per_layer = f"{counts[0]} per layer" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} per layer"
     words = f"{left} of {total} heads kept ({per_layer})"
     return plan_of_layers("prune", evaluation, layers, words, kept=tuple(tuple(sorted(heads)) for heads in kept))
+
+
+def refitted_plan(evaluation: "Evaluation", kept: list[list[int]]) -> Plan:
+    """A plan that keeps these heads of every layer, all layers refitted in order."""
+    from ..removal.refit import refitted_in_order
+
+    try:
+        changes = refitted_in_order(evaluation, kept)
+    finally:
+        evaluation.settle({})
+    return pruned_plan(evaluation, changes, kept)
 
 
 def compact(masked: HeadWeights, kept: Sequence[int]) -> HeadWeights:
@@ -142,7 +153,7 @@ def compact(masked: HeadWeights, kept: Sequence[int]) -> HeadWeights:
     return masked.kept(chosen or groups[0])
 
 
-def fitted(weights: HeadWeights, shape: LayerShape) -> HeadWeights:
+def fitted(weights: HeadWeights, shape: AttentionShape) -> HeadWeights:
     """The same function in a shape with at least as many key heads and heads per key head: zeros fill it up."""
     share, most = weights.heads // weights.key_heads, shape.heads // shape.key_heads
     heads = [group * most + place for group in range(weights.key_heads) for place in range(share)]
@@ -182,3 +193,82 @@ def _layers(name: str, count: int, arrays: Mapping[str, np.ndarray]) -> tuple[He
         HeadWeights(**{part: arrays.get(f"{name}.{place}.{part}") for part in parts})  # pyright: ignore[reportArgumentType]
         for place in range(count)
     )
+
+
+def prune_plan(
+    evaluation: "Evaluation", *, remove: int, uniform: bool, refit: bool = True, inspection: Path | None = None
+) -> Plan:
+    """Remove heads of the whole model, those that are missed least, and refit the output projections.
+
+    `uniform`: as many of every layer, and of every key head. `inspection` is a results folder whose order of heads is
+    used instead of a search.
+    """
+    from ..removal.descent import descend
+    from ..removal.refit import heads_left
+
+    if inspection is not None:
+        kept, order = _inspected(evaluation, inspection, remove, uniform)
+        plan = refitted_plan(evaluation, kept) if refit else pruned_plan(evaluation, {}, kept)
+    else:
+        descent = descend(evaluation, remove, uniform=uniform)
+        kept = heads_left(evaluation.original, descent.removed)
+        plan = pruned_plan(evaluation, descent.changes if refit else {}, kept)
+        order = "The order of heads was searched anew on the calibration examples; no inspection was read."
+        if descent.order == "Fisher":
+            order += " The order by Fisher's score lost less there than the search's, and was used."
+    return replace(plan, measured={"order": order})
+
+
+def _inspected(evaluation: "Evaluation", folder: Path, remove: int, uniform: bool) -> tuple[list[list[int]], str]:
+    """Heads that stay by the order of a stored inspection, and a sentence about it."""
+    from ..inspection.order import chosen_inspection, inspected_kept
+
+    facts = chosen_inspection(folder, evaluation.loaded.fingerprint)
+    kept = inspected_kept(folder, facts, evaluation.original, remove=remove, uniform=uniform)
+    data = facts.get("data", {}).get("words", "unknown").rstrip(".")
+    return kept, f"The order of heads is that of the inspection in {folder}, whose data were: {data}."
+
+
+def group_plan(evaluation: "Evaluation", *, key_heads: int) -> Plan:
+    """Let the heads of every layer share `key_heads`: align them, search the groups, refit the output projections."""
+    from ..sharing.grouping import group_model
+
+    words = f"{key_heads} of {evaluation.original[0].key_heads} key heads per layer"
+    return plan_of_layers("group", evaluation, group_model(evaluation, key_heads), words)
+
+
+def shrink_plan(evaluation: "Evaluation", *, head_dim: int) -> Plan:
+    """Lower head_dim in every layer, and refit the output projections."""
+    from ..rank.shrink import shrink_model
+
+    layers, pairs = shrink_model(evaluation, head_dim)
+    words = f"head_dim {head_dim} in place of {evaluation.original[0].head_dim}"
+    return plan_of_layers("shrink", evaluation, layers, words, pairs=pairs)
+
+
+def loss_facts(
+    name: str, before: Float[np.ndarray, " examples"], after: Float[np.ndarray, " examples"]
+) -> dict[str, Any]:
+    """Mean losses before and after, the increase, and its interval over resampled examples, as `inspect` gives it."""
+    found = resampled((after - before)[None])
+    (increase,), (low, high) = found.mean, found.bounds[:, 0]
+    return {
+        "name": name,
+        "before": float(before.mean()),
+        "after": float(after.mean()),
+        "increase": float(increase),
+        "increase_interval": [float(low), float(high)],
+        "coverage": COVERAGE,
+        "examples": len(before),
+    }
+
+
+def measured_losses(plan: Plan, evaluation: "Evaluation") -> dict[str, Any]:
+    """Held-out losses of the original and of the plan in the original's shapes, what the data are, what was known."""
+    examples = evaluation.examples
+    return {
+        **plan.measured,
+        "data": examples.words,
+        "cannot": [examples.cannot] if examples.cannot else [],
+        "loss": loss_facts(examples.loss.name, evaluation.losses(), evaluation.losses(dict(enumerate(plan.masked)))),
+    }

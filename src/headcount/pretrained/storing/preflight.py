@@ -29,7 +29,7 @@ Stored = Literal["small", "padded", "zeroed"]
 
 
 @dataclass(frozen=True)
-class LayerShape:
+class AttentionShape:
     """Heads, key heads and head_dim of a layer."""
 
     heads: int
@@ -49,25 +49,20 @@ class Preflight:
     host: str
     stored: Stored
     sentences: tuple[str, ...]
-    shape: LayerShape
+    shape: AttentionShape
     config: Mapping[str, Any]
     left_out: tuple[str, ...] = ()
 
 
 def preflight(config: Any, layers: Sequence[Shaped], *, zeroed: bool = False) -> Preflight:
-    """Say what a stock class can store of layers of these shapes.
+    """Say what a stock class can store of layers of these shapes; nothing is raised (see `require_possible`).
 
-    Args:
-        config: The original's config, as a mapping (config.json) or as transformers' object.
-        layers: The shape of every layer after the change; weights and attention layers have one too.
-        zeroed: The request is for the original's shapes, with the removed heads zero.
-
-    Returns:
-        The verdict. Nothing is raised for what cannot be stored; see `require_possible`.
+    `config` is the original's, as a mapping (config.json) or as transformers' object. `zeroed` asks for the original's
+    shapes, with the removed heads zero.
 
     Example:
         >>> llama = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 8}
-        >>> preflight(llama, [LayerShape(heads=5, key_heads=5, head_dim=8)] * 2).host
+        >>> preflight(llama, [AttentionShape(heads=5, key_heads=5, head_dim=8)] * 2).host
         'mistral'
     """
     config = as_mapping(config)
@@ -93,39 +88,36 @@ def preflight(config: Any, layers: Sequence[Shaped], *, zeroed: bool = False) ->
 
 
 def require_possible(check: Preflight) -> Preflight:
-    """The verdict itself, or an InputError of its first sentence where nothing stores the request."""
+    """Return the verdict, or raise InputError with its first sentence where nothing stores the request."""
     if not check.possible:
         raise InputError(check.sentences[0])
     return check
 
 
-def common_shape(layers: Sequence[Shaped]) -> LayerShape:
+def common_shape(layers: Sequence[Shaped]) -> AttentionShape:
     """The smallest shape that every layer can be padded to: the most key heads, and the most heads per key head."""
     key_heads = max(layer.key_heads for layer in layers)
     share = max(layer.heads // layer.key_heads for layer in layers)
-    return LayerShape(key_heads * share, key_heads, layers[0].head_dim)
+    return AttentionShape(key_heads * share, key_heads, layers[0].head_dim)
 
 
-def original_shape(config: Any) -> LayerShape:
-    """The shape of the original's layers, by its config."""
+def original_shape(config: Any) -> AttentionShape:
     config = as_mapping(config)
     heads = next(config[name] for name in HEADS if name in config)
     key_heads = config.get("num_key_value_heads") or heads
-    return LayerShape(heads, key_heads, config.get("head_dim") or width_of(config) // heads)
+    return AttentionShape(heads, key_heads, config.get("head_dim") or width_of(config) // heads)
 
 
 def width_of(config: Mapping[str, Any]) -> int:
-    """The width of the residual stream, by a config."""
     return next(config[name] for name in WIDTHS if name in config)
 
 
 def as_mapping(config: Any) -> Mapping[str, Any]:
-    """A config as a mapping."""
     return config if isinstance(config, Mapping) else config.to_dict()
 
 
-def _impossible(rule: Family, config: Mapping[str, Any], original: LayerShape, shape: LayerShape) -> str:
-    """Why no stock class stores this shape and what would work, or the empty string."""
+def _impossible(rule: Family, config: Mapping[str, Any], original: AttentionShape, shape: AttentionShape) -> str:
+    """Say why no stock class stores this shape and what would work; "" where one does."""
     kind, narrowed = rule.model_type, shape.head_dim != original.head_dim
     divided = f"{kind} has no head_dim in its config: it is always width / heads"
     others = "remove heads or share keys instead (headcount prune, headcount group)."
@@ -160,14 +152,14 @@ def _impossible(rule: Family, config: Mapping[str, Any], original: LayerShape, s
         why = f" and {rule.other_host} has no biases" if rule.other_host else ""
         return (
             f"{kind} refuses {shape.heads} heads because its width {width_of(config)} is not a multiple{why}; "
-            f"head counts that it stores: {_listed(works)}; or add --zeroed to write the removed "
+            f"head counts that it stores: {_listed_counts(works)}; or add --zeroed to write the removed "
             f"heads as zeros in the same shapes; {NOTHING_SAVED}."
         )
     return ""
 
 
 def _fixed_frequencies(config: Mapping[str, Any]) -> str:
-    """Why a config cannot name the frequencies of a smaller head, or the empty string."""
+    """Say why a config cannot name the frequencies of a smaller head; "" where it can."""
     rope = config.get("rope_parameters") or {}
     kind = rope.get("rope_type", "default")
     if config["model_type"] in CHECKED_FACTORS:
@@ -180,7 +172,7 @@ def _fixed_frequencies(config: Mapping[str, Any]) -> str:
 
 
 def _host(
-    rule: Family, config: Mapping[str, Any], original: LayerShape, shape: LayerShape
+    rule: Family, config: Mapping[str, Any], original: AttentionShape, shape: AttentionShape
 ) -> tuple[str, dict[str, Any], tuple[str, ...]]:
     """The model type that stores a shape, what changes in the config, and which keys go."""
     if shape == original:
@@ -196,18 +188,18 @@ def _host(
     return rule.other_host, changes, ("attention_bias", "mlp_bias", "pretraining_tp")
 
 
-def _verdict(kind: str, host: str, original: LayerShape, shape: LayerShape) -> str:
+def _verdict(kind: str, host: str, original: AttentionShape, shape: AttentionShape) -> str:
     if shape == original:
         return f"{kind} keeps its shapes: {described(shape)}."
     other = "" if host == kind else f", as the class {host}, which computes the same and takes any head count"
     return f"{kind} stores {described(shape)} in place of {described(original)}{other}."
 
 
-def _padding(layers: Sequence[Shaped], shape: LayerShape, original: LayerShape) -> str:
+def _padding(layers: Sequence[Shaped], shape: AttentionShape, original: AttentionShape) -> str:
     asked, stored = sum(layer.heads for layer in layers), shape.heads * len(layers)
     counts = sorted({layer.heads for layer in layers})
     sentence = (
-        f"one head count stands for all layers, and these keep {_listed(counts)}: padded with zero heads to "
+        f"one head count stands for all layers, and these keep {_listed_counts(counts)}: padded with zero heads to "
         f"{shape.heads}, {stored - asked} of the {stored} stored heads are zero"
     )
     if shape.heads >= original.heads:
@@ -215,14 +207,14 @@ def _padding(layers: Sequence[Shaped], shape: LayerShape, original: LayerShape) 
     return f"{sentence}."
 
 
-def _warnings(original: LayerShape, shape: LayerShape) -> list[str]:
-    """What loads but may be refused or slow elsewhere, where the original was not."""
+def _warnings(original: AttentionShape, shape: AttentionShape) -> list[str]:
+    """Warn of what loads but may be refused or slow elsewhere, where the original was not."""
     misfits = [n for n in TENSOR_PARALLEL if not _splits(shape, n) and _splits(original, n)]
     sentences = []
     if misfits:
         sentences.append(
-            f"warning: {_counted(shape)} cannot be split evenly over {_listed(misfits)} devices (tensor parallelism); "
-            "the original's can."
+            f"warning: {_counted(shape)} cannot be split evenly over {_listed_counts(misfits)} devices (tensor "
+            "parallelism); the original's can."
         )
     if not _flash(shape) and _flash(original):
         sentences.append(
@@ -232,25 +224,25 @@ def _warnings(original: LayerShape, shape: LayerShape) -> list[str]:
     return sentences
 
 
-def _splits(shape: LayerShape, devices: int) -> bool:
+def _splits(shape: AttentionShape, devices: int) -> bool:
     return shape.heads % devices == 0 and shape.key_heads % devices == 0
 
 
-def _flash(shape: LayerShape) -> bool:
+def _flash(shape: AttentionShape) -> bool:
     return shape.head_dim % KERNEL_MULTIPLE == 0 and shape.head_dim <= KERNEL_MOST
 
 
-def described(shape: LayerShape) -> str:
+def described(shape: AttentionShape) -> str:
     """A shape in words: "6 heads (3 key heads) of head_dim 64"."""
     return f"{_counted(shape)} of head_dim {shape.head_dim}"
 
 
-def _counted(shape: LayerShape) -> str:
+def _counted(shape: AttentionShape) -> str:
     keys = "" if shape.key_heads == shape.heads else f" ({shape.key_heads} key head{'s' * (shape.key_heads != 1)})"
     return f"{shape.heads} head{'s' * (shape.heads != 1)}{keys}"
 
 
-def _listed(values: Any) -> str:
+def _listed_counts(values: Any) -> str:
     return ", ".join(map(str, sorted(values)))
 
 
@@ -262,15 +254,17 @@ def storable_counts(original: Shaped) -> list[int]:
 
 def requested(original: Shaped, *, heads: int | None = None, key_heads: int | None = None, head_dim: int | None = None):
     """The shape of a request for every layer; InputError where it is not smaller or the key heads come out unequal."""
-    shape = LayerShape(original.heads, original.key_heads, original.head_dim)
+    shape = AttentionShape(original.heads, original.key_heads, original.head_dim)
     if heads is not None:
         works, alone = storable_counts(shape), shape.heads == shape.key_heads
-        require(heads in works, what="keep", given=heads, needed=f"one of {_listed(works)} ({_counted(shape)} now)")
+        require(
+            heads in works, what="keep", given=heads, needed=f"one of {_listed_counts(works)} ({_counted(shape)} now)"
+        )
         return replace(shape, heads=heads, key_heads=heads if alone else shape.key_heads)
     if key_heads is not None:
         works = [count for count in range(1, shape.key_heads) if shape.key_heads % count == 0]
         needed = (
-            f"one of {_listed(works)} ({_counted(shape)} now)"
+            f"one of {_listed_counts(works)} ({_counted(shape)} now)"
             if works
             else f"below {shape.key_heads}, which is the fewest"
         )

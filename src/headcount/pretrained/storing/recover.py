@@ -20,8 +20,7 @@ from ..._draws import named_generator
 from ...errors import require
 from ..layers.find import attention_layers
 from ..losses.loss import device_of
-from .changing import loss_facts
-from .plan import Plan
+from .plan import Plan, loss_facts
 from .request import What
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def recovered(
     batches = split_batches([batch.inputs_on(device_of(original)) for batch in examples.calibration])
     recovery = recover(model, original, batches, steps=steps, what=what, seed=seed, tick=evaluation.tick)
     with torch.no_grad():
-        after = [examples.loss.values(model, batch).double().cpu().numpy() for batch in examples.held_out]
+        after = [examples.loss.example_losses(model, batch).double().cpu().numpy() for batch in examples.held_out]
     return model, {
         **plan.measured,
         "loss": loss_facts(examples.loss.name, evaluation.losses(), np.concatenate(after)),
@@ -94,9 +93,9 @@ def recovered(
     }
 
 
-def split_batches(batches: Sequence[Mapping[str, Any]], least: int = PIECES) -> list[Inputs]:
-    """Batches split by rows where there are few, so that some train and others say when to stop."""
-    parts = math.ceil(least / max(1, len(batches)))
+def split_batches(batches: Sequence[Mapping[str, Any]]) -> list[Inputs]:
+    """Split batches by rows where there are few, so that some train and others say when to stop."""
+    parts = math.ceil(PIECES / max(1, len(batches)))
     split = []
     for batch in batches:
         rows = len(next(iter(batch.values()), ()))
@@ -117,21 +116,9 @@ def recover(
 ) -> Recovery:
     """Train attention projections of `model`, in place, towards the answers of `original`, which is not changed.
 
-    Args:
-        model: The changed model.
-        original: The model it was made from.
-        batches: The calibration batches.
-        steps: Optimiser steps, a batch each.
-        what: "output" trains the output projections, "low-rank" an update of rank 8 of every attention projection,
-            which is added to the weights at the end.
-        seed: Draws the order of the batches and the factors' start.
-        tick: Called with steps done, steps in all, and words.
-
-    Returns:
-        What was done; where no step was nearer to the original than none, the model is as it was.
-
-    Raises:
-        InputError: Fewer than two batches: one trains, another says when to stop.
+    A step takes one batch. `what`: "output" trains the output projections, "low-rank" an update of rank 8 of every
+    attention projection, which is added to the weights at the end. Where no step comes nearer to the original, the
+    model stays as it was. Raises InputError for fewer than two batches: one trains, another says when to stop.
     """
     require(
         len(batches) >= 2,
@@ -151,11 +138,11 @@ def recover(
         weights = {name: update.weight() for name, update in updates.items()}
         return _distance(functional_call(model, weights, (), batch), wanted, batch.get("attention_mask"))
 
-    def judged() -> float:
+    def judged_distance() -> float:
         with torch.no_grad():
             return float(np.mean([distance(batch).item() for batch in judging]))
 
-    distances, chosen = [judged()], 0
+    distances, chosen = [judged_distance()], 0
     kept = [factor.detach().clone() for factor in trained]
     order: list[int] = []
     for step in range(1, steps + 1):
@@ -166,7 +153,7 @@ def recover(
         torch.nn.utils.clip_grad_norm_(trained, MAX_NORM)
         optimiser.step()
         if step == steps or step % max(1, steps // CHECKS) == 0:
-            distances.append(judged())
+            distances.append(judged_distance())
             if distances[-1] < min(distances[:-1]):
                 chosen, kept = step, [factor.detach().clone() for factor in trained]
         if tick is not None:
@@ -200,7 +187,7 @@ class _Update:
 
 
 def _updates(model: nn.Module, what: What, generator: np.random.Generator) -> dict[str, _Update]:
-    """What is trained, by the name of the weight: the output projections, or every attention projection."""
+    """Return what is trained by the name of its weight: the output projections, or every attention projection."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     updates = {}
     for layer in attention_layers(model):
@@ -219,7 +206,6 @@ def _updates(model: nn.Module, what: What, generator: np.random.Generator) -> di
 
 
 def _factors(weight: torch.Tensor, what: What, generator: np.random.Generator) -> list[torch.Tensor]:
-    """What is added to a weight, zero at the start."""
     if what == "output":
         return [torch.zeros_like(weight).requires_grad_()]
     rows, columns = weight.shape
@@ -246,7 +232,6 @@ def _distance(given: Any, wanted: Any, mask: torch.Tensor | None) -> torch.Tenso
 
 
 def _mean(values: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """The mean over tokens that are not padding."""
     if mask is None or mask.shape != values.shape:
         return values.mean()
     return (values * mask).sum() / mask.sum()

@@ -21,9 +21,9 @@ from ..plugin import RECORD
 from .card import model_card
 from .checking import load_stock, probe_inputs, probe_outputs, probe_record, tolerance
 from .cost import cached_bytes, stored_dtype
-from .places import free_place, written_whole
 from .plan import Plan
 from .preflight import NOTHING_SAVED, Stored
+from .request import free_place, written_whole
 
 WEIGHT_FILES = re.compile(
     r".*\.(safetensors|bin|gguf|h5|msgpack|onnx|ot|pt|pth|ckpt)(\.index\.json)?$|.*\.index\.json$"
@@ -46,18 +46,8 @@ def write_folder(
     """Write the changed model as a folder of stock transformers, with tokenizer, model card and record.
 
     The folder is written next to its place, loaded again by stock transformers, compared with what was measured, and
-    only then renamed. The source is never written to.
-
-    Args:
-        plan: The change.
-        loaded: The original.
-        out: The folder; it must not exist, or be empty.
-        model: The changed model where there is one already (after recovery); None: `plan.apply`.
-        zeroed: Keep the original's class and shapes.
-        command: What was typed, for the model card.
-
-    Returns:
-        The folder.
+    only then renamed. The source is never written to. `model` is the changed one where there is one already (after
+    recovery); `command` is for the card.
 
     Raises:
         InputError: The place is taken or is the source, or no stock class stores the plan.
@@ -149,9 +139,9 @@ def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str, *, zeroe
         "architecture": type(stock).__name__,
         "stored": how,
         "stored_words": _stored_words(how, loaded, stock),
-        "shape": {name: _shape(layers[0]) for name, layers in shapes.items()},
+        "shape": {name: _shape_record(layers[0]) for name, layers in shapes.items()},
         "kept": plan.kept,
-        "parameters": {"original": _parameters(loaded.model), "stored": _parameters(stock)},
+        "parameters": {"original": _parameter_count(loaded.model), "stored": _parameter_count(stock)},
         "measured": dict(plan.measured),
         "command": command,
         "versions": {
@@ -174,9 +164,9 @@ def _stored_words(how: Stored, loaded: Loaded, stock: nn.Module) -> str:
     return f"Stored as `{kind}`{other}; an unmodified transformers loads it.{padded}"
 
 
-def _shape(layer: Any) -> dict[str, int]:
+def _shape_record(layer: Any) -> dict[str, int]:
     return {name: getattr(layer, name) for name in ("heads", "key_heads", "head_dim")}
 
 
-def _parameters(model: nn.Module) -> int:
+def _parameter_count(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
