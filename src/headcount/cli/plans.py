@@ -5,7 +5,7 @@ from typing import Any
 
 from ..answer import count_of_heads
 from ..backends import backend_name
-from ..engine import Plan, spec_of
+from ..engine import TrainingPlan, spec_of
 from ..engine.train import backend_for
 from ..errors import InputError
 from ..report.document import Document, Grid, line
@@ -16,7 +16,7 @@ from .app import say
 COMPILED = "The shorter time is for programs that are already compiled."
 
 
-def describe_plan(plan: Plan, folder: Path) -> str:
+def describe_plan(plan: TrainingPlan, folder: Path) -> str:
     """Describe a plan in one line, before the work begins."""
     if plan.settled == plan.cells:
         stored = "the model is" if plan.cells == 1 else f"all {plan.cells} models are"
@@ -35,7 +35,7 @@ def describe_costs(range_of: Costs, folder: Path, stored: int) -> str:
     return f"up to {count_of_heads(largest)} into {folder}{beginning} on {_machine(plan)}"
 
 
-def time_range(plan: Plan) -> str:
+def time_range(plan: TrainingPlan) -> str:
     """Return the expected time, from programs that are compiled already to programs that are not."""
     low, high = spoken_time(plan.compiled_seconds), spoken_time(plan.seconds)
     return low if low == high else f"{low} to {high}"
@@ -45,17 +45,17 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def _machine(plan: Plan) -> str:
+def _machine(plan: TrainingPlan) -> str:
     """Return the device, and what computes on it."""
     return f"{_devices(plan)}, {_backend(plan)}"
 
 
-def _devices(plan: Plan) -> str:
+def _devices(plan: TrainingPlan) -> str:
     machine = plan.machine
     return machine.description if machine.machines == 1 else f"{machine.machines} workers ({machine.description})"
 
 
-def _backend(plan: Plan) -> str:
+def _backend(plan: TrainingPlan) -> str:
     """Return the back end as records will name it: the reference where no model has fused kernels."""
     asked = plan.machine.backend
     used = {backend_for(bucket.shape.program, asked) for bucket in plan.buckets}
@@ -88,7 +88,7 @@ def costs_document(range_of: Costs, folder: Path) -> Document:
     )
 
 
-def plan_document(plan: Plan, folder: Path) -> Document:
+def plan_document(plan: TrainingPlan, folder: Path) -> Document:
     """Show what a run would do: the models that train together, the costly ones first."""
     _say_if_refused(plan)
     rows = [
@@ -123,7 +123,7 @@ def plan_document(plan: Plan, folder: Path) -> Document:
     )
 
 
-def _say_if_refused(plan: Plan) -> None:
+def _say_if_refused(plan: TrainingPlan) -> None:
     """Say where a plan could not be trained: one of any size can be made."""
     try:
         plan.require_trainable()
@@ -131,11 +131,11 @@ def _say_if_refused(plan: Plan) -> None:
         say(f"Training would be refused on {_machine(plan)}: {error}")
 
 
-def _where(plan: Plan) -> dict[str, str]:
+def _where(plan: TrainingPlan) -> dict[str, str]:
     return {"device": _devices(plan), "backend": _backend(plan)}
 
 
-def _expected(plan: Plan) -> dict[str, Any]:
+def _expected(plan: TrainingPlan) -> dict[str, Any]:
     return {
         "model_steps": plan.model_steps,
         "compile_seconds": round(plan.compile_seconds, 1),
@@ -146,5 +146,5 @@ def _expected(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _memory(plan: Plan) -> str:
+def _memory(plan: TrainingPlan) -> str:
     return f"{plan.bytes / 2**20:,.0f} MiB"

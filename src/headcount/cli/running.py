@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import typer
 
-from ..engine import Executor, Plan, Sweep, executor_of, plan_sweep
-from ..engine.where import THREADS, starts_cluster
+from ..engine import Executor, Sweep, TrainingPlan, executor_of, plan_sweep
+from ..engine.executors import THREADS, starts_cluster
 from ..events import Event, Events, heard_by
 from ..report.progress import terminal_bar
 from ..store import FILE_NAME, Store
@@ -45,7 +45,7 @@ def shown(folder: Path) -> Iterator[tuple[Events, threading.Event]]:
     def log(event: Event) -> None:
         if event.kind in ("note", "early"):
             say(event.words)
-        elif event.kind == "plan" and isinstance(event.detail, Plan):
+        elif event.kind == "plan" and isinstance(event.detail, TrainingPlan):
             say(describe_plan(event.detail, folder))
         elif event.kind == "plan":
             say(describe_costs(event.detail(), folder, event.done))

@@ -10,13 +10,12 @@ from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
 from ..backends import kernels_here
 from ..engine import check_where
-from ..engine.sweep import task_key
 from ..errors import StoreError, require
 from ..events import Event, heard_by
 from ..registry import first_of, has_cells
 from ..report.document import Document, Entry, Grid, Text, line
 from ..report.progress import terminal_bar
-from ..store import Experiment, Store
+from ..store import Experiment, Store, json_text
 from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
 from .app import Folder, messages, say
@@ -68,7 +67,7 @@ def verify(
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
     options = {"targets": targets, "sequence": sequence, "embeddings": embeddings, "cache": cache_folder()}
-    specs = {task_key(record.cell.task): record.cell.task for record in chosen}
+    specs = {json_text(record.cell.task): record.cell.task for record in chosen}
     # Refused before anything is trained.
     tasks = {text: task_of_spec(spec, task, **options) for text, spec in specs.items()}
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
@@ -82,7 +81,7 @@ def verify(
             rechecks = checks.verify(
                 records,
                 chosen,
-                lambda spec: tasks[task_key(spec)],
+                lambda spec: tasks[json_text(spec)],
                 events=heard_by(bar),
                 weights_of=weights_of,
                 stop=stop,

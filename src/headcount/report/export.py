@@ -10,7 +10,7 @@ from ..answer import Metric, error_table
 from ..answer.metric import FITTED_ERROR
 from ..answer.table import QUANTILES
 from ..errors import require
-from ..store import Cell, Content, Experiment, Outcome, Record, backend_of
+from ..store import Cell, Experiment, Outcome, Record, backend_of, json_text
 from ..store.cell import train_text
 from .provenance import provenance
 
@@ -68,7 +68,7 @@ def _row_of_many(experiment: Experiment, cell: Cell, metrics: list[str]) -> dict
     content = {"length": cell.length, **cell.model, "seed": cell.seed, **json.loads(train_text(cell.train))}
     row |= {name: value for name, value in content.items() if name not in row}
     row |= dict.fromkeys(("start", "parent", "removed", "outcome", *metrics))
-    return row | {"task_spec": Content.of(cell.task).text, "message": ""}
+    return row | {"task_spec": json_text(cell.task), "message": ""}
 
 
 def _heads_json(removed: tuple[int, ...]) -> str:
