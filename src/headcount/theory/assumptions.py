@@ -67,7 +67,14 @@ class AssumptionReport:
 def check_assumptions(task: Retrieval) -> AssumptionReport:
     """Test every clause of Assumption 2, and the size of the position sets, numerically on the cube [0, 1]^dim.
 
-    The components and the outer map must be differentiable in JAX. Raises `InputError` where `task` is no `Retrieval`.
+    Args:
+        task: A retrieval task; its components and outer map must be differentiable in JAX.
+
+    Returns:
+        An `AssumptionReport`: `.holds`, the names of `.failing` clauses, and the evidence for each clause.
+
+    Raises:
+        InputError: `task` is not a `Retrieval`.
 
     Example:
         >>> import headcount as hc

@@ -107,6 +107,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
 
     @property
     def stream_dim(self) -> int:
+        """Width of the numbers that are handed from layer to layer."""
         return self.total_dim
 
     @property

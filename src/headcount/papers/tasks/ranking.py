@@ -176,26 +176,32 @@ class Ranking(AbstractTask):
 
     @property
     def outputs(self) -> int:
+        """One score per candidate."""
         return 1
 
     @property
     def answered_at(self) -> AnsweredAt:
+        """At every candidate's token, or once per pair of a query and a candidate."""
         return "tokens" if self.layout == "candidates" else "query"
 
     @property
     def objective(self) -> Choice:
+        """The choice of one candidate."""
         return Choice(self.length)
 
     @property
     def tokenise(self) -> Tokenise:
+        """Turns a query with its candidates into the tokens of its sequences."""
         return self.tokens_of
 
     @property
     def sequences(self) -> tuple[int, int]:
+        """How many sequences an example has, and the tokens of each."""
         return (self.length, self.pair_tokens) if self.layout == "pairs" else (1, self.length + 1)
 
     @property
     def padded(self) -> bool:
+        """Whether sequences have absent tokens: pairs have unequal lengths."""
         return self.layout == "pairs"
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
