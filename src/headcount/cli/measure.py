@@ -90,7 +90,7 @@ def _answer_document(measurement: Measurement) -> Document:
         messages.append((f"{len(failed)} cells failed; the first: {failed[0].message}", "red"))
     if measurement.ended == "budget":
         messages.append(
-            "The time given is over: more training may change the answer. To go on, run it again, with more --minutes:"
+            "The time given is over: more training may change the answer. To continue, run it with more --minutes:"
         )
         messages.append(f"  {this_command()}")
     return replace(

@@ -57,7 +57,7 @@ def shown(folder: Path) -> Iterator[tuple[Events, threading.Event]]:
         ):
             yield heard_by(bar, log), stop
     except KeyboardInterrupt as stopped:
-        say(f"Stopped. {stopped} are kept in {folder}. To go on, run the same command:")
+        say(f"Stopped. {stopped} are kept in {folder}. To continue, run the same command:")
         say(f"  {this_command()}")
         raise typer.Exit(130) from None
 

@@ -1,4 +1,4 @@
-"""`headcount status`: what a results folder holds, what is missing, and how to go on."""
+"""`headcount status`: what a results folder holds, what is missing, and how to continue."""
 
 import datetime
 import os
@@ -16,7 +16,7 @@ from ..store.folders import FolderStatus, folder_status, results_below
 def status(
     folder: Annotated[Path, typer.Argument(metavar="DIR|PARENT", help="A results folder, or a folder of them.")],
 ) -> Document:
-    """What a results folder holds, what is missing, and how to go on; or every results folder below a parent."""
+    """What a results folder holds, what is missing, and how to continue; or every results folder below a parent."""
     below = [] if os.path.exists(folder / FILE_NAME) else results_below(folder)
     if not below:
         return _one(folder)
@@ -45,9 +45,9 @@ def _one(folder: Path) -> Document:
         lines.append(f"  {each.experiment}: {words.get(each.experiment, f'{each.done} of {each.cells} cells')}")
         lines += [f"    {command or 'run from Python'}" for command, _ in each.runs]
         if (reader := _reader(each)) is not None and not reader.is_complete(each.facts):
-            lines.append("    not complete; run the command again to go on")
+            lines.append("    not complete; run the command again to continue")
         if each.missing:
-            lines.append(f"    {each.missing} missing; run the command again to go on")
+            lines.append(f"    {each.missing} missing; run the command again to continue")
     content = {
         "folder": str(folder),
         "cells": outcomes,

@@ -49,7 +49,7 @@ CORE: dict[str, Verb] = {
         ),
     ),
     "status": Verb(
-        summary="What a results folder holds, what is missing, and how to go on.",
+        summary="What a results folder holds, what is missing, and how to continue.",
         group="Look",
         home="headcount.cli.status",
         examples=(

@@ -86,7 +86,7 @@ class Together:
 
     def _serve(self, requests: Sequence[StepsRequest]) -> None:
         """Settle all requests; where they fail together, each one alone, so that none costs another its result."""
-        # The largest first: a GPU begins only so many kernels at a time, and small ones end soon wherever they begin.
+        # The largest first: a GPU begins only some kernels at a time, and small ones end soon wherever they begin.
         requests = sorted(requests, key=lambda request: math.prod(request.size), reverse=True)
         error = _settle(requests)
         for request in requests if error is not None else ():

@@ -125,7 +125,7 @@ def _go_on(progress: Progress) -> str:
     if not progress.missing:
         return "All diverged: a smaller learning rate may help."
     command = _last_command(progress)
-    return f"To go on, run: {command}" if command else "To go on, run the same Python code again."
+    return f"To continue, run: {command}" if command else "To continue, run the same Python code again."
 
 
 def what_was_lost(records: Iterable[Record]) -> str:

@@ -70,10 +70,10 @@ def reproduce(
         str | None,
         typer.Option(help="cifar*, marco*: only these T, as the tables count: 65,145; rank-*: these N."),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="cifar*, marco*, rank-*: only so many seeds.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="cifar*, marco*, rank-*: only this many seeds.")] = None,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="rank-*: so many training steps instead; they are another experiment of the folder."),
+        typer.Option(min=1, help="rank-*: this many training steps instead, another experiment of the folder."),
     ] = None,
     norms: Annotated[
         str | None,
@@ -85,7 +85,7 @@ def reproduce(
     epochs: Annotated[
         str | None,
         typer.Option(
-            help="cifar*: so many epochs instead, another experiment of the folder unless they are the scale's own; "
+            help="cifar*: this many epochs instead, another experiment of the folder unless they are the scale's own; "
             "marco-epochs: only these."
         ),
     ] = None,
@@ -209,7 +209,7 @@ def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Document:
         with counted_progress(messages, "computing", left, "pieces") as on_done:
             pieces = each.compute_missing(folder, scale, on_done, this_command())
     except KeyboardInterrupt:
-        say(f"Stopped. What is computed is kept in {folder}; run the same command to go on.")
+        say(f"Stopped. What is computed is kept in {folder}; run the same command to continue.")
         raise typer.Exit(130) from None
     with readable(folder / FILE_NAME):
         return each.document(pieces, scale)

@@ -103,7 +103,7 @@ class Support:
         if self.every_token or self.grows:
             most = f"every token matters, {of}" if self.every_token else most
             found = f"{most} (proved; searched: {others})" if self.certified else f"{self._computed}; {others} searched"
-            if_so = "no one D fits if this goes on with the length"
+            if_so = "no one D fits if this growth continues with the length"
             return f"{found}: {'; '.join(filter(None, [self._no_fewer, if_so]))}"
         more = f"; {others} at other lengths (searched)" if any(count > self.value for _, count in counts) else ""
         if self.exact:
