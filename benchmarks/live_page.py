@@ -26,9 +26,10 @@ from typing import NamedTuple
 
 import httpx
 
+import headcount
 from headcount.events import Event
 from headcount.serve.folder import Folder
-from headcount.serve.pages import ASSETS, Pages, asset
+from headcount.serve.pages import rendered
 from headcount.store import Cell, Experiment, Outcome, Record, Store, TrainSpec
 from headcount.store.live import LiveWriter
 
@@ -180,17 +181,21 @@ def many_cells(folder: Path) -> None:
 def page_of_many_cells(folder: Path) -> dict[str, float]:
     """Seconds to read and to draw 10,000 cells, and the bytes of the page."""
     many_cells(folder)
-    importlib.import_module("headcount.serve.content")  # takes a second, once
+    importlib.import_module("headcount.report.render.html")  # takes a second, once
     shown = Folder(folder, "")
     began = time.monotonic()
     shown.look()
     looked = time.monotonic()
-    shown.read()
+    shown.update(draw=False)
     read = time.monotonic()
-    shown.draw()
-    html = Pages("/token", "results").folder(shown)
+    shown.update(draw=True)
+    html = rendered("folder", base="/token", root="results", title="results", events="", folder=shown, now="")
     drawn = time.monotonic()
-    assets = sum(len((asset(name) or ("", ""))[0].encode()) for name in ASSETS)
+    assets = sum(
+        path.stat().st_size
+        for room in ("report", "serve")
+        for path in Path(headcount.__file__).parent.joinpath(room, "assets").iterdir()
+    )
     times = {"look_seconds": looked - began, "read_seconds": read - looked, "draw_seconds": drawn - read}
     sizes = {"page_bytes": len(html.encode()), "assets_bytes": assets}
     return times | sizes | {"page_gzip_bytes": len(gzip.compress(html.encode()))}

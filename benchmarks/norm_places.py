@@ -20,7 +20,7 @@ import jax.random as jr
 import numpy as np
 import optax
 
-from headcount.engine.steps import rate_at
+from headcount.engine.steps import schedule
 from headcount.models import EncoderSpec
 from headcount.models.encoder.layer import apply_layer
 from headcount.tasks import FarthestPoint
@@ -119,7 +119,7 @@ def main() -> None:
             batch = sequences(task, jr.fold_in(batches, place), options.batch)
             gradient = jax.grad(lambda model: options.factor * error_of(model, *batch))(model)
             update, moments = optimiser.update(gradient, moments)
-            rate = rate_at(place, options.rate, options.steps, options.warmup, 0.999)
+            rate = options.rate * schedule(place, options.steps, options.warmup, 0.999)
             return jax.tree.map(lambda w, change, own: w - own * rate * change, model, update, learns), moments
 
         return jax.lax.fori_loop(first, first + count, step, (model, moments))

@@ -23,11 +23,11 @@ from headcount import ClassTokenSpec, TrainSpec, find_task, sweep
 from headcount.engine import hardware
 from headcount.engine.buckets import ProgramShape, buckets
 from headcount.engine.data import BucketData, StoredTokens, prepare
-from headcount.engine.hardware import TaskSizes
-from headcount.engine.plan import sizes_of
+from headcount.engine.hardware import TaskShape
+from headcount.engine.plan import task_shape
 from headcount.engine.train import Program, program
 from headcount.models import AbstractSpec
-from headcount.tasks import AbstractObjective, AbstractTask
+from headcount.tasks import AbstractTask
 
 HEADS = 4
 HIDDEN = 32
@@ -67,7 +67,7 @@ class WarmProgram:
         (bucket,) = buckets(cells, lambda _: members, lambda shape, count, most: count)
         self.data: BucketData = prepare(task, bucket.shape.model, train).data if data is None else data
         self.batch, self.members_count = train.batch, members
-        self.program = _program(bucket.shape.program, sizes_of(task), task.objective, backend)
+        self.program = _program(bucket.shape.program, task_shape(task), backend)
         self.states, self.members = _copied(*self.program.start(bucket.cells, self.data), members)
         with _recorded_programs() as compiled:
             self.program.compile(self.states, self.members, self.data)
@@ -81,7 +81,7 @@ class WarmProgram:
         # The program uses up the states it is given: only the ones it returns can be used again.
         self.states, measured = self.program.advance(self.states, self.members, self.data, steps)
         jax.block_until_ready(self.states)
-        errors = np.asarray(measured.validation[self.program.objective.error])
+        errors = np.asarray(measured.validation[self.program.task.objective.error])
         return clock() - began, errors
 
     @property
@@ -118,7 +118,7 @@ class Engine(WarmProgram):
         return jax.tree.map(lambda *parts: np.stack([parts[place % len(parts)] for place in range(members)]), *drawn)
 
 
-def _program(shape: ProgramShape, sizes: TaskSizes, objective: AbstractObjective, backend: str | None) -> Program:
+def _program(shape: ProgramShape, task: TaskShape, backend: str | None) -> Program:
     """The one place where a benchmark chooses a back end.
 
     Raises `InputError` where "fused" is asked for and is not available, `ValueError` where it has no kernels for the
@@ -126,7 +126,7 @@ def _program(shape: ProgramShape, sizes: TaskSizes, objective: AbstractObjective
     """
     machine = hardware(backend=backend)
     # Not out of the cache: threads that compile one and the same object could each replace what the other compiled.
-    chosen = program.make(shape, sizes, objective, machine.side_by_side, machine.backend)
+    chosen = program.make(shape, task, machine.side_by_side, machine.backend)
     if backend is not None and chosen.backend != backend:
         raise ValueError(f"back end {backend} has no kernels for {shape.model}")
     return chosen

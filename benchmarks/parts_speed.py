@@ -75,7 +75,7 @@ def measure(name: str, *, quick: bool) -> dict:
 
     from headcount import EncoderSpec, TrainSpec, find_task
     from headcount.engine.hardware import examples_at_once
-    from headcount.engine.plan import sizes_of
+    from headcount.engine.plan import task_shape
 
     length, batch = next(sizes for part, sizes in BATCHES.items() if part in name)
     batch = QUICK_BATCH if quick else batch
@@ -95,9 +95,9 @@ def measure(name: str, *, quick: bool) -> dict:
         count=1 if quick else TURNS,
     )
     medians = {way: statistics.median(values) for way, values in turns.items()}
-    sizes = sizes_of(task)
-    at_once = examples_at_once(programs["parts_ms"].program.shape, sizes, side_by_side=False)
-    flops = 3 * batch * spec.flops(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+    shape = task_shape(task)
+    at_once = examples_at_once(programs["parts_ms"].program.shape, shape, side_by_side=False)
+    flops = 3 * batch * spec.flops(**shape.model_sizes)
     ratio = medians["whole_ms"] / medians["parts_ms"]
     return {"model": name, "batch": batch, "at_once": at_once, **medians, "ratio": ratio, "flops": flops}
 

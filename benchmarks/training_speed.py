@@ -129,10 +129,9 @@ def peak_memory() -> list[int]:
 
 def backend_name() -> str:
     """What a run would choose here, as its provenance would name it."""
-    from headcount.backends import chosen
-    from headcount.backends import described as named
+    from headcount.backends import backend_name, choose_backend
 
-    return named(chosen())
+    return backend_name(choose_backend())
 
 
 @dataclass(frozen=True)
@@ -208,9 +207,9 @@ class Bench:
 
 def available() -> tuple[str, ...]:
     """The back ends that this machine has, `fused` first."""
-    from headcount.backends import chosen
+    from headcount.backends import choose_backend
 
-    if chosen() == "reference":
+    if choose_backend() == "reference":
         return ("reference",)
     return BACKENDS
 

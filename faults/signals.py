@@ -18,7 +18,7 @@ EVENTS = (("begin", 1), ("compile", 1), ("train", 2), ("commit", 1), ("commit", 
 
 
 def sigterm(bench: Bench, draw: np.random.Generator) -> Trials:
-    """A polite kill: what is finished is kept, and the command to go on is said."""
+    """A polite kill: what is finished is kept, and the command to continue is said."""
     yield from _signalled(bench, draw, (signal.SIGTERM,))
 
 

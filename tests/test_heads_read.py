@@ -12,7 +12,6 @@ from headcount.answer import answer, error_table
 from headcount.engine.data import prepare
 from headcount.heads_read import ATTACHMENT, MAX_LENGTH, attach_model_facts, best_shown, heads_read
 from headcount.models import ClassTokenSpec, EncoderSpec
-from headcount.models.class_token import folded
 from headcount.report.heads import heads_read_of
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.tasks import ArrayTask
@@ -59,7 +58,7 @@ def test_heads_read_what_the_model_attends_to_and_are_missed_as_it_misses_them(s
         np.testing.assert_allclose(example["answer"], answers[place], rtol=0.01)
         if layers == 1:
             read = np.array([head["weights"][place] for head in content["heads"]])
-            np.testing.assert_allclose(read.T, folded.attention_weights(model, tokens), atol=6e-4)
+            np.testing.assert_allclose(read.T, model.attention_weights(tokens)[0].T, atol=6e-4)
     for head in content["heads"]:
         assert all(0.99 <= sum(row) <= 1.01 for row in head["weights"])
         assert 1 <= head["reads"] <= TASK.length

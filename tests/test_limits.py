@@ -95,7 +95,7 @@ def test_anything_is_planned_and_only_training_needs_the_memory(monkeypatch, ask
     plan = _plan(replace(CPU, memory=2**33), **asked)
     with refused(words, "8.0 GiB", "HEADCOUNT_MAX_GB"):
         plan.require_trainable()
-    replace(plan, machine=replace(CPU, memory=plan.largest.bytes)).require_trainable()
+    replace(plan, machine=replace(CPU, memory=plan.largest[0])).require_trainable()
     monkeypatch.setenv("HEADCOUNT_MAX_GB", "1e9")
     plan.require_trainable()
 

@@ -18,7 +18,8 @@ Key = PRNGKeyArray
 if TYPE_CHECKING:
     AnyArray = jax.Array
 else:
-    AnyArray = np.ndarray | jax.Array  # weights: NumPy before and after training, JAX during it
+    # Weights: NumPy before and after training, JAX during it, and shapes alone where no more is asked for.
+    AnyArray = np.ndarray | jax.Array | jax.ShapeDtypeStruct
 Tokens = Float[AnyArray, "length dim"]
 TokenIds = Int[AnyArray, "length *one"] | Float[AnyArray, " length"]
 Target = Float[AnyArray, " outputs"]

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from . import recipes
-from .backends import VARIABLE, chosen, described, kernels_here
+from .backends import VARIABLE, backend_name, choose_backend, kernels_here
 from .backends.pool import require_working
 from .engine import hardware, run_sweep, sweep, versions
 from .errors import HeadcountError, InputError
@@ -61,12 +61,12 @@ def _device() -> tuple[bool, str]:
 
 def _backend() -> tuple[bool, str]:
     """Check which back end computes. Without kernels all is fine, and slower; kernels that cannot be used are not."""
-    if chosen() == "fused":
+    if choose_backend() == "fused":
         require_working()
-        return True, described("fused")
+        return True, backend_name("fused")
     available = kernels_here()
-    if available.library is not None:
-        return True, f"reference, as {VARIABLE} says; {described('fused')} is installed"
+    if not available.problem:
+        return True, f"reference, as {VARIABLE} says; {backend_name('fused')} is installed"
     lost = "reference: class-token models train several times slower than with the fused kernels"
     return not available.installed, f"{lost}; {available.problem}"
 
@@ -87,7 +87,7 @@ def _disk() -> tuple[bool, str]:
 def _training() -> tuple[bool, str]:
     """Train a tiny sweep with the real engine and store, in a temporary folder."""
     try:
-        chosen()
+        choose_backend()
     except InputError:
         return False, "not tried: no back end to train with"
     began = time.monotonic()

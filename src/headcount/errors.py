@@ -84,6 +84,11 @@ def require_count(name: str, value: int, least: int = 1) -> None:
     require(whole and value >= least, what=name, given=value, needed=f"a whole number of at least {least}")
 
 
+def one_line_of(error: Exception) -> str:
+    """Return another library's error message on one line, without its full stop."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """Return a hint such as ` Did you mean "max-plus-min"?`, or the empty string when nothing known is near `given`."""
     near = difflib.get_close_matches(str(given), list(known), n=1, cutoff=0.5)

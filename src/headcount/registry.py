@@ -116,7 +116,7 @@ class Plugin:
         """Check a folder that the satellite wrote, for `verify`; None where it wrote none. Raises InputError."""
         return None
 
-    def executor(self, on: str, *, workers: int | None, backend: str | None) -> "Executor | None":
+    def executor(self, on: str, *, workers: int | None) -> "Executor | None":
         """Return what trains at a place other than this process; None where another satellite does."""
         return None
 

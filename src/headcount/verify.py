@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .engine import HEADS_QUESTION, Executor, Sweep, run_sweep
-from .engine.sweep import task_key
 from .errors import require
 from .events import Events, quiet
 from .keys import named_generator
-from .store import Experiment, Outcome, Record, Store
+from .store import Experiment, Outcome, Record, Store, json_text
 from .store.weights import Weights
 from .tasks import AbstractTask
 
@@ -105,7 +104,7 @@ def sweeps_of(chosen: Sequence[Record], task_of: Callable[[dict], AbstractTask])
     """Return the cells to be trained again, one sweep per task."""
     by_task: dict[str, list[Record]] = {}
     for record in chosen:
-        by_task.setdefault(task_key(record.cell.task), []).append(record)
+        by_task.setdefault(json_text(record.cell.task), []).append(record)
     return [_sweep(task_of(group[0].cell.task), group) for group in by_task.values()]
 
 

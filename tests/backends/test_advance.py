@@ -13,8 +13,8 @@ import pytest
 
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import BucketData, StoredTokens
-from headcount.engine.hardware import TaskSizes
-from headcount.engine.steps import rate_at
+from headcount.engine.hardware import TaskShape
+from headcount.engine.steps import schedule
 from headcount.engine.train import program
 from headcount.keys import named_key
 from headcount.models import ClassTokenSpec
@@ -105,8 +105,8 @@ def trained(setting: Setting, backend: str, members=((0, None),), *, padded: int
     cells = [cell_of(setting, *member) for member in members]
     shape = shape_of(cells[0]).program
     shape = replace(shape, model=replace(shape.model, heads=padded))
-    sizes = TaskSizes(setting.dim, setting.outputs, 1, setting.length)
-    parts = program(shape, sizes, setting.objective, ON_GPU, backend)
+    task = TaskShape(setting.dim, setting.outputs, 1, setting.length, setting.objective)
+    parts = program(shape, task, ON_GPU, backend)
     data = data_of(setting)
     states, who = parts.start(cells, data, slots=slots)
     for count in steps:
@@ -127,7 +127,7 @@ def plainly(setting: Setting, seed: int = 0):
     keys = [jr.fold_in(named_key(seed, "batches"), step) for step in range(STEPS)]
     chosen = [np.asarray(jr.randint(key, (train.batch,), 0, train.train_examples)) for key in keys]
     rise = train.warmup, train.max_warmup
-    rates = [float(rate_at(jnp.asarray(i), train.learning_rate, train.steps, *rise)) for i in range(STEPS)]
+    rates = [float(train.learning_rate * schedule(jnp.asarray(i), train.steps, *rise)) for i in range(STEPS)]
     tokens, targets = np.asarray(stored.tokens, np.float64), np.asarray(stored.targets)
     with jax.enable_x64(True):
         optimiser = optax.chain(
@@ -235,4 +235,4 @@ def test_back_ends_agree_while_rounding_is_small(fused):
 def test_other_programs_are_the_references(fused):
     for spec in (ClassTokenSpec(heads=1, layers=2), ClassTokenSpec(heads=1, attention="hard")):
         shape = shape_of(cell_of(Setting(spec))).program
-        assert program(shape, TaskSizes(2, 1, 1, 4), Regression(), False, fused).backend == "reference"
+        assert program(shape, TaskShape(2, 1, 1, 4, Regression()), False, fused).backend == "reference"

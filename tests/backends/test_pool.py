@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.backends.pool import pool_by
+from headcount.backends import pool
 from headcount.models import ClassTokenSpec
 
 from ..helpers import textbook
@@ -20,6 +20,11 @@ from .textbook_pool import Case, gradients, hidden_and_weights, pooled_and_weigh
 ON_GPU = jax.default_backend() == "gpu"
 MOST_NUMBERS = 16
 """Per token, that the kernels of a GPU can do."""
+
+
+def pooled_by(backend: str, tokens, *weights, masks: bool):
+    operation = pool.pool if backend == "fused" else pool.reference
+    return operation(tokens, pool.PoolWeights(*weights), masks=masks)
 
 
 @st.composite
@@ -49,7 +54,7 @@ def run(backend: str, masks: bool, case: Case, *changes: np.ndarray):
 
     @jax.jit
     def both(tokens, weights, changes):
-        results, pull = jax.vjp(lambda *weights: pool_by(backend)(tokens, *weights, masks=masks), *weights)
+        results, pull = jax.vjp(lambda *weights: pooled_by(backend, tokens, *weights, masks=masks), *weights)
         return results, pull(changes)
 
     return both(case.tokens, case[1:], changes)
@@ -114,14 +119,14 @@ def test_members_are_pooled_as_alone(backend):
     shapes = ((3, 5, 2), (7, 2), (1, 7), (2, 7), (5, 2))
     members = [Case(*(generator.normal(size=shape).astype(np.float32) for shape in shapes)) for _ in range(3)]
     stacked = Case(*(np.stack(parts) for parts in zip(*members, strict=True)))
-    pool = functools.partial(pool_by(backend), masks=False)
-    alone = [jax.jit(pool)(*member) for member in members]
+    pooled = functools.partial(pooled_by, backend, masks=False)
+    alone = [jax.jit(pooled)(*member) for member in members]
     same = assert_trees_equal if backend == "fused" else assert_trees_close
-    for i, got in enumerate(zip(*jax.jit(jax.vmap(pool))(*stacked), strict=True)):
+    for i, got in enumerate(zip(*jax.jit(jax.vmap(pooled))(*stacked), strict=True)):
         same(got, alone[i])
-    shared = jax.jit(jax.vmap(pool, in_axes=(None, 0, 0, 0, 0)))(members[0].tokens, *stacked[1:])
+    shared = jax.jit(jax.vmap(pooled, in_axes=(None, 0, 0, 0, 0)))(members[0].tokens, *stacked[1:])
     same(jax.tree.map(lambda part: part[0], shared), alone[0])
-    spread = jax.jit(jax.vmap(pool, in_axes=(0, None, None, None, None)))(stacked.tokens, *members[2][1:])
+    spread = jax.jit(jax.vmap(pooled, in_axes=(0, None, None, None, None)))(stacked.tokens, *members[2][1:])
     same(jax.tree.map(lambda part: part[2], spread), alone[2])
 
 
@@ -169,6 +174,6 @@ def test_the_gradient_of_the_tokens_is_the_references(fused):
     case = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
 
     def slope(by):
-        return jax.jit(jax.grad(lambda tokens: jnp.sum(pool_by(by)(tokens, *case[1:], masks=False)[0] ** 2)))(case[0])
+        return jax.jit(jax.grad(lambda tokens: jnp.sum(pooled_by(by, tokens, *case[1:], masks=False)[0] ** 2)))(case[0])
 
     assert_close(slope(fused), slope("reference"))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from headcount import doctor
-from headcount.backends import Kernels, choose, described, kernels_here
+from headcount.backends import Kernels, backend_name, choose, kernels_here
 from headcount.engine import hardware, plan_sweep, run_sweep, trainer
 from headcount.engine.train import program
 from headcount.store import Outcome, Store
@@ -35,7 +35,7 @@ def test_a_sweep_has_the_same_cells_and_nearly_the_same_curves(fused, tmp_path):
     """The curves agree to the tests' tolerance over these 40 steps; rounding grows over thousands."""
     by_kernels, plain = (records_of(tmp_path / backend, backend) for backend in (fused, "reference"))
     assert [record.cell.key for record in by_kernels] == [record.cell.key for record in plain]
-    assert {record.provenance["backend"] for record in by_kernels} == {described(fused)}
+    assert {record.provenance["backend"] for record in by_kernels} == {backend_name(fused)}
     assert {record.provenance["backend"] for record in plain} == {"reference"}
     for got, want in zip(by_kernels, plain, strict=True):
         assert np.allclose(got.curve, want.curve, rtol=1e-3)
@@ -58,39 +58,38 @@ def test_what_a_kernel_cannot_do_is_trained_by_the_reference_and_said_once(tmp_p
 
 
 def test_the_doctor_says_what_is_lost_without_kernels(monkeypatch):
-    monkeypatch.setattr(doctor, "chosen", lambda: "reference")
+    monkeypatch.setattr(doctor, "choose_backend", lambda: "reference")
     monkeypatch.setattr(doctor, "kernels_here", lambda: Kernels(installed=False, problem="not installed"))
-    found = doctor._backend()
-    assert found.fine
-    assert "not installed" in found.found
+    fine, found = doctor._backend()
+    assert fine
+    assert "not installed" in found
     monkeypatch.undo()
     monkeypatch.setenv("HEADCOUNT_BACKEND", "auto")
     monkeypatch.setenv("HEADCOUNT_KERNELS_LIBRARY", "/none.so")
-    broken = doctor._backend()
-    assert not broken.fine
-    assert "/none.so" in broken.found
+    fine, found = doctor._backend()
+    assert not fine
+    assert "/none.so" in found
 
 
 def test_the_doctor_names_the_kernels(fused, monkeypatch):
     monkeypatch.setenv("HEADCOUNT_BACKEND", "auto")
-    found = doctor._backend()
-    assert (found.fine, found.found) == (True, described(fused))
+    assert doctor._backend() == (True, backend_name(fused))
     assert hardware().backend == fused
 
 
 FORCED = """
 import sys
 import jax, numpy as np
-from headcount.backends import chosen, kernels_here
+from headcount.backends import choose_backend, kernels_here
 from tests.backends.test_advance import ADDED, LABELS, SHORT, trained
 from tests.backends.test_pool import Case, changes_of, run
 generator = np.random.default_rng(0)
 shapes = ((37, 6, 3), (19, 3), (1, 19), (5, 19), (6, 5))
 case = Case(*(generator.normal(size=shape).astype(np.float32) for shape in shapes))
-pooled = run(chosen("fused"), False, case, *changes_of(case))
+pooled = run(choose_backend("fused"), False, case, *changes_of(case))
 moved = [trained(setting, "fused")[0].model for setting in (ADDED, LABELS, SHORT)]
 np.savez(sys.argv[1], *jax.tree.leaves((pooled, moved)))
-print(kernels_here().library.unit)
+print(kernels_here().unit)
 """
 """Pooling, its gradient, and whole steps."""
 
@@ -98,9 +97,7 @@ print(kernels_here().library.unit)
 @pytest.mark.slow
 @pytest.mark.parametrize(("forced", "unit"), [("plain", "plain"), ("avx2", "AVX2")])
 def test_a_lower_instruction_set_gives_the_same_answers_within_rounding(fused, tmp_path, forced, unit):
-    library = kernels_here().library
-    assert library is not None
-    if jax.default_backend() != "cpu" or library.unit in ("NEON", unit, "plain"):
+    if jax.default_backend() != "cpu" or kernels_here().unit in ("NEON", unit, "plain"):
         pytest.skip("for x86 processors that have a higher one")
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     answers = []

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from headcount.report.compare import compared, differing
+from headcount.report.compare import comparison_document, differing, joined_tables
 from headcount.report.experiment import experiment_document
 from headcount.store import Store
 
@@ -47,14 +47,11 @@ def test_answers_and_errors_stand_side_by_side_and_differences_are_marked(three)
 
 
 def test_a_folder_differs_from_itself_nowhere_and_missing_errors_are_none(three):
-    content = compared(
-        {
-            name: experiment_document(made.experiment, fabricated.finished(made))
-            for name, made in {"one": fabricated.sweep(), "two": fabricated.sweep()}.items()
-        }
-    )
-    assert content.notes == ()
-    assert not differing(content.tables[0]).any()
+    made = fabricated.sweep()
+    documents = {name: experiment_document(made.experiment, fabricated.finished(made)) for name in ("one", "two")}
+    assert comparison_document({name: [each] for name, each in documents.items()}).notes == ()
+    (table,) = joined_tables(documents)
+    assert not differing(table).any()
     table = strict_json(headcount("compare", three / "a", three / "below" / "c", "--json").out)["tables"][0]
     assert {cell["best"]["c"] is None for cell in table["cells"] if cell["heads"] < 4} == {True}
 

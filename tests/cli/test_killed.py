@@ -22,8 +22,9 @@ import os, signal
 from headcount.cli import main
 from headcount.store import Store
 commit = Store.commit
-def commit_and_die(*arguments):
-    commit(*arguments)
+def commit_and_die(store, records, weights):
+    first = records[:4]  # of one length, where those of the other have finished as well by now
+    commit(store, first, {record.cell.key: weights[record.cell.key] for record in first})
     os.kill(os.getpid(), signal.SIGKILL)
 Store.commit = commit_and_die
 main()

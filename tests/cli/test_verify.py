@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headcount.backends import Kernels, Library
+from headcount.backends import Kernels
 from headcount.engine import sweep
 from headcount.papers.base import Scale
 from headcount.papers.registry import STUDIES
@@ -84,8 +84,7 @@ def test_the_back_end_of_then_is_offered_only_where_it_is(tmp_path, retrained, m
     then = dataclasses.replace(same(made.cells[0]), provenance={"backend": "fused 0.1.0, AVX2"})
     fabricated.write(tmp_path, [then], {"headcount": made})
     retrained(same)
-    library = Library(path=tmp_path, version="0.1.0", unit="AVX2", gpu_targets=()) if here else None
-    available = Kernels(library=library, problem="" if here else "they are not installed")
+    available = Kernels(problem="" if here else "they are not installed")
     monkeypatch.setattr("headcount.cli.verify.kernels_here", lambda: available)
     shown = headcount("verify", tmp_path).out
     assert ("--backend fused" in shown) == here

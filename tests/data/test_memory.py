@@ -25,12 +25,17 @@ OF_NOTHING = {
 }
 
 
+POOLS = []
+"""They outlive what they have allocated, which the traceback of an error may hold."""
+
+
 @contextlib.contextmanager
 def memory_below(megabytes: float) -> Iterator[None]:
     """Fail where Python and NumPy, or Arrow, take more in between."""
     pyarrow = pytest.importorskip("pyarrow")
     before = pyarrow.default_memory_pool()
     pool = pyarrow.proxy_memory_pool(before)
+    POOLS.append(pool)
     pyarrow.set_memory_pool(pool)
     tracemalloc.start()
     try:

@@ -11,17 +11,16 @@ from headcount.cluster import worker
 from headcount.cluster.by_value import local_modules
 from headcount.cluster.worker import KnownTask, WorkerSetup, introduce, train_buckets
 from headcount.engine import Hardware, executor_of, plan_sweep, run_sweep, versions
-from headcount.engine.sweep import task_key
 from headcount.engine.trainer import Glimpse
 from headcount.errors import InputError, StoreError
 from headcount.events import Event
-from headcount.store import Store
+from headcount.store import Store, json_text
 from headcount.tasks import FunctionTask
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.sweeps import CPU, TASK, swept
 
-SETUP = WorkerSetup(None, {}, versions())
+SETUP = WorkerSetup({}, versions())
 
 
 class News(list):
@@ -38,14 +37,14 @@ def references(monkeypatch) -> list:
             kept.append(KnownTask(task))
         return next(each for each in kept if each.task is task)
 
-    monkeypatch.setattr(worker, "_read", known)
+    monkeypatch.setattr(worker, "_known_task", known)
     return kept
 
 
 def planned(task=TASK):
     """A task, and the only bucket of its sweep."""
     sweep = swept(task, length=[4])
-    return sweep.by_key[task_key(task.spec())], plan_sweep(sweep, machine=CPU).buckets
+    return sweep.by_key[json_text(task.spec())], plan_sweep(sweep, machine=CPU).buckets
 
 
 def trained(task, buckets, news=(), *, watched=False):

@@ -133,4 +133,4 @@ def test_children_draws_of_the_data_and_steps_share_one_compiled_program(folder,
     do(question, [*parents, child, *others, *question.random([2], [0], draw=1)], folder)
     assert len({id(each) for each in programs}) == len(program) == 1
     assert len(programs) > 1
-    assert programs[0].advance._cache_size() == 1
+    assert programs[0]._advance._cache_size() == 1

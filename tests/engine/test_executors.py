@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from headcount.engine import plan_sweep, run, run_sweep
+from headcount.engine import plan_sweep, run_sweep
 from headcount.engine.executors import Executor
 from headcount.engine.records import failure
 from headcount.engine.trainer import Trained
@@ -60,10 +60,9 @@ def keys_in(root) -> set[str]:
         return store.settled_keys()
 
 
-def test_buckets_that_wait_are_committed_together_but_not_too_many(tmp_path, commits, monkeypatch):
-    monkeypatch.setattr(run, "MAX_TOGETHER", 16)
+def test_buckets_that_finished_together_are_committed_together(tmp_path, commits):
     summary = done_by(tmp_path, Given([1, 3, 36]))
-    assert commits == [1, 3, 16, 16, 4]
+    assert commits == [1, 3, 36]
     assert summary.outcomes == {Outcome.DIVERGED: 40}
     assert keys_in(tmp_path) == KEYS
 

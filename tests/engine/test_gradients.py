@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import prepare
-from headcount.engine.hardware import TOKENS_AT_ONCE, TaskSizes, examples_at_once, needs
-from headcount.engine.plan import sizes_of
+from headcount.engine.hardware import TOKENS_AT_ONCE, TaskShape, examples_at_once, needs
+from headcount.engine.plan import task_shape
 from headcount.engine.steps import gradient_of
 from headcount.engine.train import Program, respond
 from headcount.store import TrainSpec
-from headcount.tasks import AbstractTask
+from headcount.tasks import AbstractTask, Regression
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
-from ..helpers.sweeps import FARTHEST, TASK, Numbers, class_token, encoder, labelled_model, swept
+from ..helpers.sweeps import CPU, FARTHEST, GPU, TASK, Numbers, class_token, encoder, labelled_model, swept
 from ..helpers.tolerance import assert_trees_close, in_double
 
 BATCH = 12
@@ -50,7 +50,7 @@ def test_parts_give_the_gradient_of_the_whole_batch(name, at_once):
     spec = shape_for(name).model
     data = prepare(task, spec, TRAIN).data
     tokens, targets = data.train.batch(jr.key(1), BATCH)
-    sizes = sizes_of(task)
+    sizes = task_shape(task)
     model = spec.init(3, length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
     keys = jr.split(jr.key(2), BATCH) if spec.drops else None
     with jax.enable_x64(True):
@@ -79,7 +79,7 @@ def test_a_model_trained_in_parts_is_the_model_trained_on_whole_batches(name, mo
     def trained(parts: bool):
         monkeypatch.setattr(HARDWARE, "WHOLE_BYTES", 0 if parts else 1 << 40)
         monkeypatch.setattr(HARDWARE, "TOKENS_AT_ONCE", 12)
-        program = Program(shape.program, sizes_of(task), task.objective, side_by_side=False)
+        program = Program(shape.program, task_shape(task), side_by_side=False)
         assert (program._at_once < BATCH) == parts
         states, members = program.start(cells, data)
         _, measured = program.advance(states, members, data, 4)
@@ -92,7 +92,7 @@ def test_a_model_trained_in_parts_is_the_model_trained_on_whole_batches(name, mo
 @given(batch=st.integers(1, 4096), tokens=st.integers(1, 2000), sequences=st.integers(1, 64))
 def test_parts_divide_a_batch_and_are_near_the_wanted_size(batch, tokens, sequences):
     shape = shape_for("answers at tokens", dataclasses.replace(TRAIN, batch=batch))
-    sizes = TaskSizes(3, 3, sequences, tokens)
+    sizes = TaskShape(3, 3, sequences, tokens, Regression())
     at_once = examples_at_once(shape, sizes, side_by_side=False)
     assert batch % at_once == 0
     assert examples_at_once(shape, sizes, side_by_side=True) == batch
@@ -103,23 +103,21 @@ def test_parts_divide_a_batch_and_are_near_the_wanted_size(batch, tokens, sequen
             if batch % count == 0
         }
         assert away[at_once] == min(away.values())
-    in_turn, at_the_same_time = (
-        needs(shape, sizes, FARTHEST.objective, 1, "reference", side_by_side=whole).turn for whole in (False, True)
-    )
+    in_turn, at_the_same_time = (needs(shape, sizes, 1, machine).turn for machine in (CPU, GPU))
     assert in_turn <= at_the_same_time
 
 
 def test_of_the_largest_batch_not_every_number_is_tried():
     """It would take minutes; 2^31 - 1 is a prime."""
     shape = shape_for("answers at tokens", dataclasses.replace(TRAIN, batch=2**31 - 1))
-    assert examples_at_once(shape, TaskSizes(3, 3, 1, 16), side_by_side=False) == 1
+    assert examples_at_once(shape, TaskShape(3, 3, 1, 16, Regression()), side_by_side=False) == 1
 
 
 def test_class_token_models_are_computed_as_a_whole_however_large():
     """Theirs is little per token; in parts their steps, and above all validation by kernels, take longer."""
     shape = shape_for("an answer", dataclasses.replace(TRAIN, batch=4096))
-    assert examples_at_once(shape, TaskSizes(3, 1, 1, 512), side_by_side=False) == 4096
+    assert examples_at_once(shape, TaskShape(3, 1, 1, 512, Regression()), side_by_side=False) == 4096
 
 
 def test_what_the_caches_hold_is_computed_as_a_whole():
-    assert examples_at_once(shape_for("an answer"), sizes_of(TASK), side_by_side=False) == BATCH
+    assert examples_at_once(shape_for("an answer"), task_shape(TASK), side_by_side=False) == BATCH

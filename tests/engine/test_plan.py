@@ -8,17 +8,17 @@ import pytest
 
 from headcount.engine import plan as plan_module
 from headcount.engine import plan_sweep, spec_of
-from headcount.engine.hardware import CPU_MEMBERS, Hardware, TaskSizes, hardware, kernel_sizes, max_members, needs
-from headcount.engine.plan import PROCESS_BYTES, PROGRAM_BYTES, sizes_of
+from headcount.engine.hardware import CPU_MEMBERS, Hardware, TaskShape, hardware, kernel_sizes, max_members, needs
+from headcount.engine.plan import PROCESS_BYTES, PROGRAM_BYTES, task_shape
 from headcount.models import ClassTokenSpec
 from headcount.tasks import Choice, Classification, sum_of_maxima
 
 from ..helpers.sweeps import CPU, GPU, TASK, TRAIN, Numbers, class_token, labelled_model, swept
 
 
-def bytes_of(shape, sizes: TaskSizes, machine: Hardware = GPU, members: int = 1) -> int:
+def bytes_of(shape, task: TaskShape, machine: Hardware = GPU, members: int = 1) -> int:
     """Of one bucket that has its turn while the other workers have as large ones in hand."""
-    held, turn = needs(shape, sizes, TASK.objective, members, machine.backend, side_by_side=True)
+    held, turn = needs(shape, task, members, machine)
     return machine.workers * held + turn
 
 
@@ -49,7 +49,7 @@ def test_a_cell_stays_in_its_bucket_whatever_is_settled():
 
 def test_a_task_is_asked_once_per_length_however_many_buckets_there_are(monkeypatch):
     asked = []
-    monkeypatch.setattr(plan_module, "sizes_of", lambda task: asked.append(task.length) or sizes_of(task))
+    monkeypatch.setattr(plan_module, "task_shape", lambda task: asked.append(task.length) or task_shape(task))
     assert len(plan_sweep(swept(heads=[1, 2, 5], seed=range(40)), machine=CPU).buckets) > 10
     assert sorted(asked) == [4, 5]
 
@@ -86,25 +86,26 @@ def test_a_process_that_compiles_needs_memory_and_one_that_has_nothing_to_do_non
 
 def test_a_small_memory_splits_buckets_without_losing_a_cell():
     sweep = swept(heads=[1, 6], seed=range(10))
-    one = bytes_of(plan_sweep(sweep, machine=GPU).buckets[0].shape, sizes_of(TASK))
+    one = bytes_of(plan_sweep(sweep, machine=GPU).buckets[0].shape, task_shape(TASK))
     small = replace(GPU, memory=8 * one)
     plan = plan_sweep(sweep, machine=small)
     cells = [cell.key for bucket in plan.buckets for cell in bucket.cells]
     assert Counter(cells) == Counter(cell.key for cell in sweep.cells)
     assert len(plan.buckets) > len(plan_sweep(sweep, machine=GPU).buckets)
     for bucket in plan.buckets:
-        assert bytes_of(bucket.shape, sizes_of(TASK), members=len(bucket.cells)) <= small.memory / 2
+        assert bytes_of(bucket.shape, task_shape(TASK), members=len(bucket.cells)) <= small.memory / 2
     none = plan_sweep(sweep, machine=replace(GPU, memory=1))
     assert {len(bucket.cells) for bucket in none.buckets} == {1}
 
 
 def test_several_sequences_per_example_cost_more():
     pairs, candidates = (Numbers(layout) for layout in ("pairs", "candidates"))
-    assert sizes_of(TASK) == TaskSizes(1, 1, 1, TASK.length)
-    assert sizes_of(pairs) == TaskSizes(3, 1, 4, 3)
-    assert sizes_of(candidates)[2:] == candidates.sequences
+    assert task_shape(TASK) == TaskShape(1, 1, 1, TASK.length, TASK.objective)
+    assert task_shape(pairs) == TaskShape(3, 1, 4, 3, pairs.objective)
+    assert task_shape(candidates)[2:4] == candidates.sequences
     (bucket,) = plan_sweep(swept(pairs, labelled_model(pairs), heads=[1], length=[4], seed=[0]), machine=GPU).buckets
-    assert bytes_of(bucket.shape, TaskSizes(3, 1, 4, 3)) > bytes_of(bucket.shape, TaskSizes(3, 1, 1, 3))
+    several, one = (TaskShape(3, 1, sequences, 3, pairs.objective) for sequences in (4, 1))
+    assert bytes_of(bucket.shape, several) > bytes_of(bucket.shape, one)
 
 
 def test_this_machine_is_described():
@@ -159,12 +160,12 @@ def test_as_many_members_as_fit_beside_the_other_workers_buckets(monkeypatch, ba
     card = replace(GPU, memory=48 << 20, workers=8, backend=backend)
     sweep = swept(heads=[2], length=[4], seed=range(700))
     shape = plan_sweep(sweep, machine=card).buckets[0].shape
-    most = max_members(shape, sizes_of(TASK), TASK.objective, card)
+    most = max_members(shape, task_shape(TASK), card)
     assert 1 < most < 700
-    assert bytes_of(shape, sizes_of(TASK), card, most) <= card.memory / 2
-    assert bytes_of(shape, sizes_of(TASK), card, most + 1) > card.memory / 2
+    assert bytes_of(shape, task_shape(TASK), card, most) <= card.memory / 2
+    assert bytes_of(shape, task_shape(TASK), card, most + 1) > card.memory / 2
     data = plan_sweep(sweep, [cell.key for cell in sweep.cells[1:]], card).bytes - sum(
-        needs(shape, sizes_of(TASK), TASK.objective, 1, backend, side_by_side=True)
+        needs(shape, task_shape(TASK), 1, card)
     )
     assert 0 < plan_sweep(sweep, machine=card).bytes - data <= card.memory / 2
 
@@ -172,16 +173,14 @@ def test_as_many_members_as_fit_beside_the_other_workers_buckets(monkeypatch, ba
 def test_kernels_take_whole_steps_only_where_they_can():
     shape = plan_sweep(swept(heads=[2], length=[4]), machine=CPU).buckets[0].shape
 
-    sizes = sizes_of(TASK)
-
-    def taken(shape=shape, sizes=sizes, objective=TASK.objective, backend="fused"):
-        return kernel_sizes(shape, sizes, objective, backend) is not None
+    def taken(shape=shape, backend="fused", **changes):
+        return kernel_sizes(shape, task_shape(TASK)._replace(**changes), backend) is not None
 
     assert taken()
     assert taken(objective=Classification())
     assert not taken(objective=Choice(4))
     assert not taken(backend="reference")
-    assert not taken(sizes=sizes._replace(sequences=2))
+    assert not taken(sequences=2)
     assert not taken(replace(shape, model=class_token(2, layers=2)))
     for train in ({"train_examples": 0}, {"precision": "bfloat16"}):
         assert not taken(replace(shape, train=replace(shape.train, **train)))

@@ -18,7 +18,7 @@ from headcount.engine import Hardware, plan_sweep, run_sweep, spec_of
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import prepare
 from headcount.engine.hardware import CPU_MEMBERS
-from headcount.engine.plan import sizes_of
+from headcount.engine.plan import task_shape
 from headcount.engine.train import program
 from headcount.keys import named_key
 from headcount.models import from_arrays
@@ -203,7 +203,7 @@ def test_training_is_plain_adamw():
         model, moments = one_step(model, moments, chosen, jr.split(shown, TRAIN.batch))
 
     data = prepare(task, spec_of(cell), TRAIN).data
-    parts = program(shape_of(cell).program, sizes_of(task), task.objective, False)
+    parts = program(shape_of(cell).program, task_shape(task), False)
     states, members = parts.start((other, cell), data, slots=CPU_MEMBERS)  # compiled before
     states, _ = parts.advance(states, members, data, steps)
     got = jax.tree.map(lambda leaf: np.asarray(leaf)[1], states.model)

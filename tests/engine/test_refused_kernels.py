@@ -22,9 +22,9 @@ def refusing(monkeypatch, refuses):
     """Kernels that refuse the programs that `refuses(sizes)` says. Gives the tokens and back end of each one made."""
     programs = []
 
-    def made(shape, sizes, objective, side_by_side, backend):
+    def made(shape, sizes, side_by_side, backend):
         programs.append((sizes.tokens, backend))
-        compiled = program(shape, sizes, objective, side_by_side, "reference")
+        compiled = program(shape, sizes, side_by_side, "reference")
         parts = replace(compiled)
 
         def start(*arguments, **options):

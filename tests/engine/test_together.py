@@ -12,14 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount.backends.advance import Aside, Moving, Step
+from headcount.backends.advance import Aside, Moving
 from headcount.engine import together
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import PreparedExamples, StoredTokens
-from headcount.engine.plan import sizes_of
+from headcount.engine.plan import task_shape
+from headcount.engine.steps import Member, TrainState
 from headcount.engine.together import StepsRequest, Together
-from headcount.engine.train import course_of, program
-from headcount.engine.whole_steps import Course, WholeSteps
+from headcount.engine.train import program
+from headcount.engine.whole_steps import WholeSteps
+from headcount.store import TrainSpec
 
 from ..helpers.sweeps import TASK, class_token, swept
 
@@ -40,25 +42,23 @@ class Kernel(WholeSteps):
 def kernel_of(name: str, kind: type[Kernel] = Kernel) -> Kernel:
     sizes = class_token().step_sizes(length=3, dim=1, outputs=1)
     assert sizes is not None
-    step = Step(labels=False, clip=1.0, second_moment_decay=0.999, weight_decay=0.0)
-    return kind(sizes, step, batch=2, warmup=1, name=name)
+    return kind(sizes, TrainSpec(batch=2, warmup=1), labels=False, name=name)
 
 
 def request(name: str, members: int = 1, steps: int = 1) -> StepsRequest:
     nothing: Any = None
-    return StepsRequest(
-        kernel_of(name), Course(nothing, nothing, jnp.zeros(members, jnp.int32), nothing, nothing), steps
-    )
+    states = TrainState(nothing, nothing, jnp.zeros(members, jnp.int32), nothing)
+    return StepsRequest(kernel_of(name), states, Member(*[nothing] * 5), object.__new__(StoredTokens), steps)
 
 
 def result_for(asked: StepsRequest) -> tuple[Moving, Any]:
     """One that says whose it is, by the last letter of the name."""
     assert isinstance(asked.kernel, Kernel)
-    whose = jnp.full(len(asked.course.taken), float(ord(asked.kernel.name[-1])))
+    whose = jnp.full(len(asked.states.step), float(ord(asked.kernel.name[-1])))
     return Moving(*[whose[:, None]] * 3), whose
 
 
-def whose(result: tuple[Moving, Any]) -> str:
+def whose(result: tuple[Moving, Any], seconds: float) -> str:
     return chr(int(result[1][0]))
 
 
@@ -88,7 +88,7 @@ def meet(names: list[str], turns: dict[str, int] | None = None) -> dict[str, lis
             all_here.wait()
             for _ in range((turns or {}).get(name, 1)):
                 try:
-                    got[name].append(whose(meeting.advance(request(name, members=len(names) - place))))
+                    got[name].append(whose(*meeting.advance(request(name, members=len(names) - place))))
                 except RefusedError as error:
                     got[name].append(error)
                     return
@@ -139,7 +139,7 @@ def test_one_who_stops_before_asking_holds_nobody_up(served):
         stopped = pool.submit(stopping)
         assert joined.wait(PATIENCE)
         threading.Timer(0.05, leave.set).start()
-        assert whose(meeting.advance(request("a"))) == "a"
+        assert whose(*meeting.advance(request("a"))) == "a"
         stopped.result(PATIENCE)
     assert served == [["a"]]
 
@@ -159,12 +159,12 @@ def test_one_who_joins_late_is_served_with_the_next(served, monkeypatch):
         assert begun.wait(PATIENCE)
         with meeting.training():
             joined.set()
-            return whose(meeting.advance(request("late")))
+            return whose(*meeting.advance(request("late")))
 
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(late)
         with meeting.training():
-            got = [whose(meeting.advance(request("first", members=2))) for _ in range(2)]
+            got = [whose(*meeting.advance(request("first", members=2))) for _ in range(2)]
         assert (got, future.result(PATIENCE)) == (["t", "t"], "e")
     assert served == [["first"], ["first", "late"]]
 
@@ -174,7 +174,7 @@ def test_seconds_are_shared_by_members_and_steps(served, monkeypatch):
     monkeypatch.setattr(together.time, "monotonic", lambda: next(clock))
     requests = [request("a", members=3, steps=1), request("b", members=1, steps=3)]
     Together()._serve(requests)
-    assert [each.seconds for each in requests] == [6.0, 6.0]
+    assert [each.outcome.result()[1] for each in requests] == [6.0, 6.0]
 
 
 # What is worked on.
@@ -186,7 +186,7 @@ MOVED: list[weakref.ref] = []
 class Adding(Kernel):
     """Adds 1 to the weights per call and uses up what it is given; "bad" refuses the second call."""
 
-    def draw(self, course, done):
+    def draw_steps(self, states, members, stored, done):
         return (jnp.asarray(done),) * 3
 
     def aside(self, moving, totals, done, *_):
@@ -202,10 +202,10 @@ class Adding(Kernel):
 def course():
     cells = swept(heads=(2,), length=(4,)).cells
     shape = shape_of(cells[0])
-    parts = program(shape.program, sizes_of(TASK), TASK.objective, True, "reference")
-    data = PreparedExamples().of(TASK, shape.length, shape.model, shape.train).data
+    parts = program(shape.program, task_shape(TASK), True, "reference")
+    data = PreparedExamples().prepared(TASK, shape.length, shape.model, shape.train).data
     assert isinstance(data.train, StoredTokens)
-    return course_of(*parts.start(cells, data), data.train)
+    return *parts.start(cells, data), data.train
 
 
 @pytest.fixture
@@ -220,19 +220,20 @@ def joined(monkeypatch):
 
 def test_a_failure_holds_no_memory_while_each_is_tried_alone(course, joined):
     MOVED.clear()
-    outcomes = together._outcomes([StepsRequest(kernel_of(name, Adding), course, 3) for name in ("good", "bad")])
-    assert all(isinstance(outcome.error, RefusedError) for outcome in outcomes)
+    error = together._settle([StepsRequest(kernel_of(name, Adding), *course, 3) for name in ("good", "bad")])
+    assert isinstance(error, RefusedError)
     assert len(MOVED) == 3
     assert [array() for array in MOVED] == [None] * 3
 
 
 def test_a_failure_ends_after_a_join_and_leaves_the_states_as_they_were(course, joined):
-    before = [np.array(leaf) for leaf in jax.tree.leaves((course.models, course.moments))]
-    good, bad = (StepsRequest(kernel_of(name, Adding), course, 3) for name in ("good", "bad"))
+    states, *_ = course
+    before = [np.array(leaf) for leaf in jax.tree.leaves(states)]
+    good, bad = (StepsRequest(kernel_of(name, Adding), *course, 3) for name in ("good", "bad"))
     with pytest.raises(RefusedError):
         together.advance_together([good, bad])
     assert len(joined) == 2, "after the first steps, and for the kernel that was at work"
-    after = jax.tree.leaves((course.models, course.moments))
+    after = jax.tree.leaves(states)
     assert all(np.array_equal(one, two) for one, two in zip(before, after, strict=True))
     ((moving, _),) = together.advance_together([good])
     (begun, *_) = together.begin(*course)

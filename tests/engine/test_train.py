@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headcount.engine.buckets import shape_of, spec_of
 from headcount.engine.data import prepare
-from headcount.engine.hardware import TaskSizes
+from headcount.engine.hardware import TaskShape
 from headcount.engine.records import checkpoint_steps
 from headcount.engine.steps import schedule
 from headcount.engine.train import program, respond, sequential_map
@@ -52,7 +52,7 @@ def data():
 
 
 def program_for(shape, side_by_side: bool = False, dim: int = 3, outputs: int = 1):
-    return program(shape.program, TaskSizes(dim, outputs, 1, shape.length), Regression(), side_by_side)
+    return program(shape.program, TaskShape(dim, outputs, 1, shape.length, Regression()), side_by_side)
 
 
 def taught(parts, cells, data):
@@ -170,10 +170,10 @@ def test_side_by_side_agrees_with_one_after_another():
 
 def test_the_same_cells_twice_give_the_same_bits_and_one_compilation():
     cells = tuple(a_cell(*each) for each in THREE)
-    parts = program.__wrapped__(shape_of(cells[0]).program, TaskSizes(3, 1, 1, 4), Regression(), False)
+    parts = program.__wrapped__(shape_of(cells[0]).program, TaskShape(3, 1, 1, 4, Regression()), False)
     assert_trees_equal(taught(parts, cells, data())[0], trained()[0])
     parts.advance(*parts.start(cells[::-1], data()), data(), 1)
-    assert parts.advance._cache_size() == 1, "three members, every number of steps: one program"
+    assert parts._advance._cache_size() == 1, "three members, every number of steps: one program"
     assert parts._calibrate._cache_size() == 1
 
 

@@ -5,15 +5,14 @@ import io
 from rich.console import Console
 
 from headcount.report.document import Document, Entry, Grid, NamedFacts
-from headcount.report.render.terminal import print_closing, print_document
+from headcount.report.render.terminal import print_document
 
 
 def printed(document: Document, *, colour: bool = False, width: int = 160) -> str:
     """The whole document, on a terminal of this width."""
     text = io.StringIO()
     console = Console(file=text, width=width, force_terminal=colour, highlight=False)
-    print_document(document, console)
-    print_closing(document, console)
+    print_document(document, console, console)
     return text.getvalue()
 
 

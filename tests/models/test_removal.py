@@ -49,16 +49,16 @@ def answers(model, tokens: np.ndarray) -> np.ndarray:
         return values @ np.asarray(layer.weight, np.float64).T + np.asarray(layer.bias, np.float64)
 
     tokens, table = tokens.astype(np.float64), model.position_table
-    if table is not None and model.concatenated:
+    if model.position_codes is not None:
         places = np.broadcast_to(np.asarray(table, np.float64), (len(tokens), *table.shape))
         tokens = np.concatenate([tokens, places], axis=-1)
     embedded = linear(model.encoder_out, np.maximum(linear(model.encoder_in, tokens), 0))
-    embedded = embedded if table is None or model.concatenated else embedded + np.asarray(table, np.float64)
+    embedded = embedded if model.added_positions is None else embedded + np.asarray(table, np.float64)
     (layer,) = model.attention
     query, key, value, output = (
         np.asarray(part, np.float64) for part in (layer.query, layer.key, layer.value, layer.output)
     )
-    scores = model.beta * np.einsum("hre,e,hrf,xtf->xht", query, model.class_token, key, embedded, optimize=True)
+    scores = model.spec.beta * np.einsum("hre,e,hrf,xtf->xht", query, model.class_token, key, embedded, optimize=True)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     values = np.einsum("xht,hne,xte->xhn", weights, value, embedded, optimize=True)
@@ -70,8 +70,13 @@ def spread(of: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.var(of, axis=0))))
 
 
+def distance_without(removal: HeadRemoval, kept) -> float:
+    """The mean squared change of the answers without the other heads, over the variance of the answers."""
+    return float(np.mean((removal.answers_of(kept) - removal.whole) ** 2)) / removal.variance
+
+
 def with_bias(removal: HeadRemoval, kept) -> np.ndarray:
-    return removal.answers(kept) + np.asarray(removal.model.readout_out.bias, np.float64)
+    return removal.answers_of(kept) + np.asarray(removal.model.readout_out.bias, np.float64)
 
 
 def with_copy(model, of: int = 0, to: int = 2):
@@ -90,7 +95,7 @@ def test_with_all_heads_the_answers_are_the_models(positions, outputs):
     model, tokens = drawn(0, outputs=outputs, positions=positions), some_tokens(0)
     removal, want = model.head_removal(tokens), answers(model, tokens)
     assert np.max(np.abs(with_bias(removal, range(HEADS)) - want)) <= 1e-8 * spread(want)
-    assert removal.distance(range(HEADS)) == 0
+    assert distance_without(removal, range(HEADS)) == 0
     assert_close(np.asarray(jax.jit(jax.vmap(model))(tokens)), want, "the model itself, in single precision")
 
 
@@ -156,7 +161,7 @@ def test_elimination_removes_the_head_that_is_missed_least_until_one_is_left(see
     assert set(elimination.order) <= set(range(heads))
     kept = set(range(heads))
     for head, distance in zip(elimination.order, elimination.distances, strict=True):
-        costs = {other: removal.distance(sorted(kept - {other})) for other in kept}
+        costs = {other: distance_without(removal, sorted(kept - {other})) for other in kept}
         assert distance == pytest.approx(costs[head], rel=1e-4, abs=1e-9)
         assert 0 <= distance <= min(costs.values()) * (1 + 1e-4) + 1e-9
         kept.remove(head)

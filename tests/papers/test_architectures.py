@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from headcount.answer import Verdict
-from headcount.engine.sweep import task_key
 from headcount.models import spec_from_dict
 from headcount.papers.base import Scale
 from headcount.papers.beyond.architectures import ATTENTION, CLEARLY, CONTROLS, STUDY, TASKS, _task
+from headcount.store import json_text
 
 from ..helpers import fabricated
 
@@ -30,7 +30,7 @@ def test_every_model_of_a_task_has_as_many_parameters():
     assert all(_task(name, 16).length == 16 for name in TASKS)
     counts = {}
     for cell in made.cells:
-        at, task = made.experiment.coordinates(cell.key), made.by_key[task_key(cell.task)]
+        at, task = made.experiment.coordinates(cell.key), made.by_key[json_text(cell.task)]
         spec = spec_from_dict(cell.model)
         count = spec.parameters(length=cell.length, dim=task.dim, outputs=task.outputs)
         counts.setdefault(at["task"], {})[at["architecture"], at["heads"]] = count

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from headcount.answer import Verdict, error_table
 from headcount.answer.metric import FITTED_ERROR
 from headcount.engine import run_sweep
-from headcount.engine.sweep import task_key
 from headcount.models import spec_from_dict
 from headcount.papers.base import Scale
 from headcount.papers.claims.memorise import WRONG, Capacity, capacities, capacity_lines, memorised_count
 from headcount.papers.others.memorise import CLASSES, STUDY
 from headcount.report.chart import Chart
-from headcount.store import Store
+from headcount.store import Store, json_text
 
 from ..helpers import fabricated
 from ..helpers.tolerance import assert_close
@@ -138,7 +137,7 @@ def test_its_layers_are_attention_alone():
     """The answer is a sum over heads of values weighted by a softmax, mapped linearly to the classes."""
     sweep = STUDY.sweep(Scale.SMOKE)
     cell = max(sweep.cells, key=lambda cell: cell.model["heads"])
-    task = sweep.by_key[task_key(cell.task)].at(cell.length)
+    task = sweep.by_key[json_text(cell.task)].at(cell.length)
     spec = spec_from_dict(cell.model)
     model = spec.init(0, length=task.length, dim=task.dim, outputs=task.outputs)
     tokens = np.random.default_rng(0).normal(size=(task.length, task.dim)).astype(np.float32)

@@ -118,7 +118,7 @@ def test_a_server_knows_whether_an_inspection_has_ended(folders):
     for name, status in (("complete", "finished"), ("killed", "unfinished"), ("begun", "unfinished")):
         folder = Folder(folders / name, name)
         folder.look()
-        folder.read()
+        folder.update(draw=False)
         assert not folder.contents.error
         assert folder.status == status
 

@@ -5,7 +5,7 @@ import io
 import json
 
 from headcount.models import ClassTokenSpec, EncoderSpec
-from headcount.report.export import rows as rows_of
+from headcount.report.export import exported_rows as rows_of
 from headcount.report.export import rows_text, summary_csv
 from headcount.store import Cell, Experiment, Outcome, Store, TrainSpec
 

@@ -13,15 +13,15 @@ from headcount.errors import InputError
 from headcount.report.chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 from headcount.report.files import FORMATS
 from headcount.report.render import save_chart
-from headcount.report.render.cells import colour_of, contrast, ink_on
-from headcount.report.render.figure import draw
+from headcount.report.render.cells import colour_of, ink_on
+from headcount.report.render.figure import draw_figure
 from headcount.report.render.ink import FONT, GROUND, INK, PAGE_SIZE, QUIET, RULE
 from headcount.report.render.inline import inlined
 from headcount.report.render.lines import apart
-from headcount.report.render.pictures import PairPicture, save_pair
+from headcount.report.render.pictures import save_pair
 
 from ..store.drawn import law, unchecked_randomness
-from .laws import check_drawing
+from .laws import check_drawing, contrast
 
 WIDTH, HEIGHT = PAGE_SIZE
 errors = st.floats(1e-12, 1e3) | st.sampled_from([0.0, np.nan, np.inf, 1e-12, 1e3])
@@ -183,12 +183,12 @@ def test_names_are_shown_as_they_are():
 @pytest.mark.parametrize("title", ["costs $^$ a_b^c <b> 100 % back\\slash"])
 def test_a_title_for_paper_is_shown_as_it_is(title):
     written = io.BytesIO()
-    draw(a_chart(), title).savefig(written, format="svg")
+    draw_figure(a_chart(), title).savefig(written, format="svg")
     assert f"<!-- {title.replace('<', '&lt;').replace('>', '&gt;')} -->" in written.getvalue().decode()
 
 
 def test_a_long_title_stays_inside_the_figure_and_off_the_legend():
-    figure = draw(a_chart(), "no transition found: every head count reaches the same error, " * 3)
+    figure = draw_figure(a_chart(), "no transition found: every head count reaches the same error, " * 3)
     figure.savefig(io.BytesIO(), format="png")
     (title,), (legend,) = figure.texts[:1], figure.legends
     shown = title.get_window_extent()
@@ -199,7 +199,7 @@ def test_a_long_title_stays_inside_the_figure_and_off_the_legend():
 
 @pytest.mark.parametrize("chart", [a_chart(series=()), a_heat_map([[np.nan]])], ids=["no line", "no value"])
 def test_what_holds_nothing_is_drawn_for_paper_too(chart):
-    draw(chart).savefig(io.BytesIO(), format="svg")
+    draw_figure(chart).savefig(io.BytesIO(), format="svg")
 
 
 def test_lines_of_a_map_stay_inside_it_and_off_the_values():
@@ -261,13 +261,13 @@ def test_the_page_colours_a_chart_by_variables_alone():
 
 @pytest.mark.parametrize("share", np.linspace(0, 1, 21))
 def test_a_value_can_be_read_on_every_colour(share):
-    colour = colour_of(share)
-    assert contrast(ink_on(colour), colour) >= 4.5
+    assert contrast(ink_on(share), colour_of(share)) >= 4.5
 
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_pair_of_sequences_is_drawn(layers, tmp_path):
-    picture = PairPicture(
+    save_pair(
+        tmp_path / "pair.svg",
         title="costs $^$",
         caption="a pair",
         tokens=np.linspace(-1, 1, 12).reshape(2, 3, 2),
@@ -275,5 +275,4 @@ def test_a_pair_of_sequences_is_drawn(layers, tmp_path):
         outputs=np.ones((2, 4)),
         targets=np.zeros((2, 1)),
     )
-    save_pair(picture, tmp_path / "pair.svg")
     assert (tmp_path / "pair.svg").read_bytes().startswith(b"<?xml")

@@ -16,14 +16,13 @@ from headcount.report.experiment import experiment_document, study_document, wit
 from headcount.report.heads import HeadsRead
 from headcount.report.provenance import provenance
 from headcount.report.render import write_report
-from headcount.report.render.cells import contrast
 from headcount.report.render.html import page, style, summary
 from headcount.store import Outcome, Record, Store
 
 from ..helpers import fabricated
 from ..helpers.documents import bests, error_grids
 from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, sharp, sharp_in_rank, sweep, write
-from .laws import Reader, check_page
+from .laws import Reader, check_page, contrast
 
 NASTY = """<script>alert("1")</script> & 'quotes' <!-- ]]> </section>"""
 STARTED = "2026-01-01T00:00:00"

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from headcount.events import Event
-from headcount.report.progress import Bar, automatic_progress, bytes_progress, counted_progress, terminal_bar
+from headcount.report.progress import Bar, automatic_progress, counted_progress, terminal_bar, worded_progress
 
 
 class ZMQInteractiveShell:
@@ -90,7 +90,7 @@ def test_a_bar_is_one_line_of_whole_words(width):
         bar(Event("round", "descent to 1, 2, 3, 4, 5, 6, 7, 8, 9, 10", total=1_000_000))
         bar(Event("programs", done=3, total=5))
         bar(Event("steps", done=100_000))
-        whole = " ".join(bar.words(1000)).replace(",", "").split()
+        whole = " ".join(bar.fitting_words(1000)).replace(",", "").split()
     (line,) = written.getvalue().splitlines()
     words = line.translate(dict.fromkeys(map(ord, ",\u2501\u2578\u257a"))).split()
     assert set(words) - {"10%"} <= set(whole)
@@ -103,10 +103,10 @@ def test_a_bar_shows_the_workers_of_a_cluster():
     bar(Event("programs", done=1, total=1))
     bar(Event("steps", done=50))
     bar(Event("workers", done=12, total=40, detail=4))
-    assert "training, 4 workers, 12/40 buckets" in " ".join(bar.words(200))
-    assert "worker" not in " ".join(bar.words(40))
+    assert "training, 4 workers, 12/40 buckets" in " ".join(bar.fitting_words(200))
+    assert "worker" not in " ".join(bar.fitting_words(40))
     bar(Event("round", "another round", total=100))
-    assert "12/40" not in " ".join(bar.words(200))
+    assert "12/40" not in " ".join(bar.fitting_words(200))
 
 
 @pytest.mark.parametrize(("steps", "wanted"), [(0, None), (0, True), (40, False)])
@@ -137,9 +137,9 @@ def test_bars_count_what_is_done():
         bar(Event("steps", done=40))
     with counted_progress(console, "searching", 3, "pairs") as on_done:
         on_done(3)
-    with bytes_progress(console) as on_bytes:
+    with worded_progress(console, "bytes") as tick:
         for done in (1_000, 2_000, 500):  # fewer bytes than before: the next file
-            on_bytes(done, 2_000)
+            tick(done, 2_000, "fetching")
     text = written.getvalue()
     assert "40/40 model-steps" in text
     assert "3/3 pairs" in text

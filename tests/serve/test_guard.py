@@ -65,4 +65,4 @@ def test_no_guess_gets_through(path, host):
     guard = Guard(lambda *_: pytest.fail("reached"), TOKEN, PORT)
     headers = [(b"host", host)]
     scope = {"type": "http", "method": "GET", "path": f"/{path}", "raw_path": b"/", "headers": headers}
-    assert guard._judged(scope)[0] in (400, 404)
+    assert guard._judged_request(scope)[0] in (400, 404)

@@ -54,5 +54,5 @@ def test_its_records_are_those_of_its_cells():
 def test_axes_that_cannot_be_right_are_refused():
     with refused("seed, seed"):
         an_experiment(axes=("seed", "seed"), places={})
-    with refused("1 coordinates", "2 axes"):
+    with refused("a coordinate for each of the axes"):
         an_experiment(axes=("heads", "seed"), places={"k": (1,)})

@@ -79,14 +79,11 @@ def test_a_process_that_is_gone_or_silent_is_not_alive(tmp_path):
     assert "again" in how_it_ended(killed)
 
 
-@given(JSON, st.sampled_from([None, "pid", "beat", "phase", "programs", "early", "seconds_left", "ended"]))
-def test_foreign_content_is_nothing_or_whole(tmp_path_factory, value, name):
+@given(JSON)
+def test_foreign_content_is_nothing(tmp_path_factory, value):
     root = tmp_path_factory.mktemp("live")
     with LiveWriter(root, "mine"):
-        written = json.loads((root / LIVE_FILE).read_text())
-    content = json.dumps(value if name is None else written | {name: value})
-    (root / LIVE_FILE).write_text(content)
-    live = read_live(root)
-    assert live is None or (name is not None and isinstance(how_it_ended(live), str))
-    (root / LIVE_FILE).write_text(content[:-1])
-    assert read_live(root) is None
+        written = (root / LIVE_FILE).read_text()
+    for content in (json.dumps(value), written[:-1], written.replace("headcount live 1", "headcount live 2")):
+        (root / LIVE_FILE).write_text(content)
+        assert read_live(root) is None

@@ -12,7 +12,7 @@ from headcount.models import ClassTokenSpec, folded, from_arrays, spec_from_dict
 from headcount.store import Outcome, Store, TrainSpec
 from headcount.tasks.find import find_task
 from headcount.theory import domain_of
-from headcount.theory.collisions.stored import SearchOptions, _drawn, chosen, left_out
+from headcount.theory.collisions.stored import SearchOptions, _drawn_sequences, chosen, left_out
 
 from ..helpers import fabricated, textbook
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
@@ -221,7 +221,7 @@ def test_models_of_a_stream_are_searched_near_the_examples_that_judged_them():
     task, options = TASK.at(cell.length), SearchOptions(anchors=2)
     streamed = replace(cell, train=replace(TRAIN, train_examples=0))
     (near, spread), (near_streamed, spread_streamed) = (
-        _drawn(task, each, domain_of(task, options.radius), options) for each in (cell, streamed)
+        _drawn_sequences(task, each, domain_of(task, options.radius), options) for each in (cell, streamed)
     )
     np.testing.assert_array_equal(near_streamed, near)
     assert spread_streamed == spread > 0

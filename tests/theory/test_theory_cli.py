@@ -136,6 +136,8 @@ def test_the_floors_of_a_class_are_told_and_drawn(tmp_path):
         ([*BOUNDED, "--slope", -1], ("--slope", "-1")),
         ([*BOUNDED, "--values", 0], ("--values", "0")),
         ([*BOUNDED, "--eps", 0], ("--eps", "0")),
+        ([*BOUNDED, "--outer-slope", 0], ("--outer-slope", "0")),
+        ([*HARD, "--eps", 0], ("--eps", "0")),
         ([*BOUNDED[:6], "--length", 8], ("--intrinsic-dim",)),
         ([*BOUNDED, "--rank", 2], ("--class", "--rank")),
         ([*SETTING, "--slope", 10], ("--slope", "--class")),

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._choices import POSITIONS, Positions
-from .library import kernels
+from .library import kernels_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,19 +72,11 @@ def advance(
     sizes: ModelSizes,
     step: Step,
 ) -> tuple[Moving, Float[Array, " members"]]:
-    """The members after `count` more steps, and the sum over these of their batch's error before the update.
+    """Return the members after `count` more steps, and the sum of their batches' errors before each update.
 
-    Args:
-        moving: Weights and moments; their memory is used up.
-        taken: Steps that each member has taken.
-        heads: Heads that each member has; those beyond are padding. 0: an empty slot, which stays as it is.
-        count: How many steps to take now, at most the room that `rates` and `chosen` have.
-        rates: The learning rate of every step.
-        chosen: The examples of every step's batch.
-        tokens: All examples.
-        targets: Their targets; a label is one number.
-        sizes: The model.
-        step: The training.
+    The memory of `moving` is used up. `taken` are the steps that each member has taken, `heads` its heads: those beyond
+    are padding, and 0 is an empty slot, which stays as it is. `count` is at most the room that `rates`, the learning
+    rate of every step, and `chosen`, the examples of its batch, have. A target that is a label is one number.
     """
     results = [jax.ShapeDtypeStruct(each.shape, jnp.float32) for each in (*moving, taken)]
     call = jax.ffi.ffi_call("headcount_advance", results, input_output_aliases={0: 0, 1: 1, 2: 2})
@@ -121,7 +113,7 @@ def advance_aside(
     sizes: ModelSizes,
     step: Step,
 ) -> Aside:
-    """`advance` next to XLA's stream; the errors of all steps are added to `totals`, whose memory is used up too."""
+    """Do as `advance`, next to XLA's stream; errors are added to `totals`, whose memory is used up too."""
     members, _, batch = chosen.shape
     scratch = jax.ShapeDtypeStruct((scratch_floats(sizes, members, batch),), jnp.float32)
     results = [*(jax.ShapeDtypeStruct(each.shape, jnp.float32) for each in (*moving, totals)), scratch]
@@ -134,7 +126,7 @@ def advance_aside(
 
 @jax.jit
 def join(token: Int[Array, ""]) -> Int[Array, ""]:
-    """The token, once everything next to XLA's stream is done; what is called later comes after that."""
+    """Return the token, once everything next to XLA's stream is done; what is called later comes after that."""
     result = jax.ShapeDtypeStruct(token.shape, token.dtype)
     return jax.ffi.ffi_call("headcount_join", result, has_side_effect=True)(token)
 
@@ -150,7 +142,7 @@ def share(calls: Sequence[tuple[int, int, int]]) -> None:
 
 @functools.cache
 def scratch_floats(sizes: ModelSizes, members: int, batch: int) -> int:
-    """The most floats of scratch memory that a call needs on any GPU."""
+    """Return the most floats of scratch memory that a call needs on any GPU."""
     model = (sizes.length, sizes.dim, sizes.code, sizes.hidden, sizes.heads, sizes.groups, sizes.rank, sizes.head_dim)
     return _library().headcount_kernels_gpu_scratch(
         *model, sizes.outputs, POSITIONS.index(sizes.positions), members, batch
@@ -159,9 +151,7 @@ def scratch_floats(sizes: ModelSizes, members: int, batch: int) -> int:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    loaded = kernels("gpu").library
-    assert loaded is not None
-    library = ctypes.CDLL(str(loaded.path))
+    library = ctypes.CDLL(str(kernels_for("gpu").path))
     for function, arguments in (("work", 3), ("scratch", 12), ("together", 1)):
         symbol = getattr(library, f"headcount_kernels_gpu_{function}")
         symbol.restype, symbol.argtypes = ctypes.c_int64, [ctypes.c_int64] * arguments

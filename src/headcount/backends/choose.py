@@ -8,34 +8,30 @@ import os
 
 from .._choices import BACKENDS, Backend, require_choice
 from ..errors import InputError
-from .library import Kernels, kernels
+from .library import Kernels, kernels_for
 
 VARIABLE = "HEADCOUNT_BACKEND"
 _log = logging.getLogger(__name__)
 _told: set[str] = set()
 
 
-def chosen(asked: str | None = None) -> Backend:
-    """The back end that was asked for, by the argument or by HEADCOUNT_BACKEND.
+def choose_backend(asked: str | None = None) -> Backend:
+    """Return the back end for "auto", "reference" or "fused", given as an argument or by HEADCOUNT_BACKEND.
 
     With "auto" a library that is installed but cannot be used is reported once, and the reference runs.
 
-    Args:
-        asked: "auto", "reference" or "fused"; None takes HEADCOUNT_BACKEND.
-
-    Raises:
-        InputError: For any other word, and where "fused" is asked for and is not available.
+    Raises `InputError` for any other word, and where "fused" is asked for and is not available.
 
     Example:
-        >>> chosen("reference")
+        >>> choose_backend("reference")
         'reference'
     """
-    word, named = wanted(asked), "backend" if asked else VARIABLE
+    word, named = requested_backend(asked), "backend" if asked else VARIABLE
     require_choice(named, word, ("auto", *BACKENDS))
     if word == "reference":
         return "reference"
     available = kernels_here()
-    if available.library is not None:
+    if not available.problem:
         return "fused"
     if word == "fused":
         message = f'{named} "fused" is not available: {available.problem}.'
@@ -45,22 +41,23 @@ def chosen(asked: str | None = None) -> Backend:
     return "reference"
 
 
-def wanted(asked: str | None = None) -> str:
-    """The word for the back end that was asked for, by the argument or by HEADCOUNT_BACKEND; "auto" by neither."""
+def requested_backend(asked: str | None = None) -> str:
+    """Return the back end that was asked for, by the argument or by HEADCOUNT_BACKEND; "auto" by neither."""
     return asked or os.environ.get(VARIABLE) or "auto"
 
 
 def kernels_here() -> Kernels:
-    """The kernels for the device that JAX chose."""
+    """Return the kernels for the device that JAX chose."""
     import jax
 
-    return kernels(jax.default_backend())
+    return kernels_for(jax.default_backend())
 
 
-def described(backend: Backend) -> str:
-    """The back end as a record's provenance names it, such as "fused 0.1.0, AVX-512"."""
-    library = None if backend == "reference" else kernels_here().library
-    return "reference" if library is None else f"fused {library.version}, {library.unit}"
+def backend_name(backend: Backend) -> str:
+    """Name the back end as a record's provenance does, such as "fused 0.1.0, AVX-512"."""
+    if backend == "reference" or (here := kernels_here()).problem:
+        return "reference"
+    return f"fused {here.version}, {here.unit}"
 
 
 def say_once(sentence: str) -> None:

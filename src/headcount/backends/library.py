@@ -9,8 +9,11 @@ import functools
 import importlib
 import os
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from ..errors import HeadcountError
 
 PACKAGE = "headcount_kernels"
 PATH_VARIABLE = "HEADCOUNT_KERNELS_LIBRARY"
@@ -31,42 +34,28 @@ ELF = b"\x7fELF\x02\x01"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Library:
-    """A library of kernels that JAX knows.
-
-    `unit` is what its code is for on the device in use: an instruction set such as "AVX-512", or "CUDA sm_90".
-    """
-
-    path: Path
-    version: str
-    unit: str
-    gpu_targets: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Kernels:
     """The library for a device, or `problem`: why there is none and what to do, a sentence without its full stop.
 
-    Not `installed`: there is no library at all, as on any machine that has only the pure-Python package.
+    `unit` is what its code is for: an instruction set such as "AVX-512", or "CUDA sm_90". Not `installed`: there is no
+    library at all, as on any machine that has only the pure-Python package.
     """
 
-    library: Library | None = None
+    path: Path | None = None
+    version: str = ""
+    unit: str = ""
     problem: str = ""
     installed: bool = True
 
 
-def kernels(platform: str) -> Kernels:
-    """The kernels for a device, "cpu" or "gpu"; the library is loaded the first time."""
-    return _known(platform, os.environ.get(PATH_VARIABLE, ""))
-
-
-@functools.cache
-def _known(platform: str, path: str) -> Kernels:
-    return load(Path(path) if path else _packaged(), platform)
+def kernels_for(platform: str) -> Kernels:
+    """Return the kernels for a device, "cpu" or "gpu"; the library is loaded the first time."""
+    named = os.environ.get(PATH_VARIABLE, "")
+    return load_library(Path(named) if named else _packaged(), platform)
 
 
 def _packaged() -> Path | None:
-    """The library of the package; None without the package, or where a clone of it was not built."""
+    """Find the library of the package; None without the package, or where a clone of it was not built."""
     try:
         path = importlib.import_module(PACKAGE).library_path()
     except ImportError:
@@ -74,27 +63,32 @@ def _packaged() -> Path | None:
     return path if path is not None and path.exists() else None
 
 
-def load(path: Path | None, platform: str) -> Kernels:
+@functools.cache
+def load_library(path: Path | None, platform: str) -> Kernels:
     """Load a library and make its operations known to JAX for a device. Nothing raises: see `Kernels.problem`."""
     if path is None:
         return Kernels(installed=False, problem=f"the fused kernels are not installed; to install them: {INSTALL}")
+    try:
+        return _loaded(path, platform)
+    except HeadcountError as error:
+        return Kernels(problem=str(error))
+
+
+def _loaded(path: Path, platform: str) -> Kernels:
     if platform not in PLATFORMS:
-        return Kernels(problem=f"there are no fused kernels for {platform}, only for {' and '.join(PLATFORMS)}")
+        raise HeadcountError(f"there are no fused kernels for {platform}, only for {' and '.join(PLATFORMS)}")
     try:
         require_whole(path)
         opened = ctypes.CDLL(str(path))
-        version, instructions = (_word(opened, f"headcount_kernels_{name}") for name in ("version", "cpu"))
+        version, unit = (_word(opened, f"headcount_kernels_{name}") for name in ("version", "cpu"))
     except (OSError, AttributeError) as error:
-        return Kernels(problem=f"the fused kernels of {path} cannot be loaded ({_line(error)}); {REINSTALL}")
-    has_gpu_part = hasattr(opened, "headcount_kernels_gpu")
-    targets = tuple(_word(opened, "headcount_kernels_gpu").split()) if has_gpu_part else ()
-    unit, problem = instructions, ""
+        message = f"the fused kernels of {path} cannot be loaded ({_line(error)}); {REINSTALL}"
+        raise HeadcountError(message) from error
     if platform == "gpu":
-        unit, problem = _gpu_unit(targets)
-    problem = problem or _register(opened, path, platform)
-    if problem:
-        return Kernels(problem=problem)
-    return Kernels(library=Library(path=path, version=version, unit=unit, gpu_targets=targets))
+        has_gpu_part = hasattr(opened, "headcount_kernels_gpu")
+        unit = _gpu_unit(_word(opened, "headcount_kernels_gpu").split() if has_gpu_part else ())
+    _register(opened, path, platform)
+    return Kernels(path=path, version=version, unit=unit)
 
 
 def require_whole(path: Path) -> None:
@@ -116,8 +110,8 @@ def _word(opened: ctypes.CDLL, name: str) -> str:
     return (function() or b"").decode()
 
 
-def _register(opened: ctypes.CDLL, path: Path, platform: str) -> str:
-    """Make every operation known for a device; the reason where that fails."""
+def _register(opened: ctypes.CDLL, path: Path, platform: str) -> None:
+    """Make every operation known for a device."""
     import jax
 
     xla_platform, ending = PLATFORMS[platform]
@@ -125,32 +119,32 @@ def _register(opened: ctypes.CDLL, path: Path, platform: str) -> str:
     try:
         for target, symbol in operations.items():
             jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(getattr(opened, symbol + ending)), xla_platform)
-    except AttributeError:
-        return f"the fused kernels of {path} have no part for {platform}; {REINSTALL}"
+    except AttributeError as error:
+        raise HeadcountError(f"the fused kernels of {path} have no part for {platform}; {REINSTALL}") from error
     except Exception as error:  # of a type that changes with JAX
-        remedy = f"install one that fits: {INSTALL}"
-        return f"JAX {jax.__version__} refuses the fused kernels of {path} ({_line(error)}); {remedy}"
-    return ""
+        refused = f"JAX {jax.__version__} refuses the fused kernels of {path} ({_line(error)})"
+        raise HeadcountError(f"{refused}; install one that fits: {INSTALL}") from error
 
 
-def _gpu_unit(targets: tuple[str, ...]) -> tuple[str, str]:
-    """The device's architecture, and what is wrong where none of the targets runs on it."""
+def _gpu_unit(targets: Sequence[str]) -> str:
+    """Return the device's architecture, on which one of the targets must run."""
     import jax
 
     capability = str(getattr(jax.devices()[0], "compute_capability", ""))
     major, _, minor = capability.partition(".")
     if not targets:
-        return "", f"the fused kernels were built without a GPU part; {REINSTALL}"
+        raise HeadcountError(f"the fused kernels were built without a GPU part; {REINSTALL}")
     if not (major.isdigit() and minor.isdigit()):
-        return f"CUDA {capability}".strip(), ""  # unknown: tried, and the reference takes over where it fails
+        return f"CUDA {capability}".strip()  # unknown: tried, and the reference takes over where it fails
     name, device = f"sm_{major}{minor}", int(major + minor)
     for target in targets:
         kind, _, number = target.partition("_")
         built = int("".join(filter(str.isdigit, number)) or 0)
         # Machine code (sm) runs on its own generation, from its version on; PTX (compute) on that one and later ones.
         if built <= device and (kind == "compute" or built // 10 == device // 10):
-            return f"CUDA {name}", ""
-    return "", f"the fused kernels were built for {' '.join(targets)}, and this GPU is {name}; {REINSTALL}"
+            return f"CUDA {name}"
+    built = " ".join(targets)
+    raise HeadcountError(f"the fused kernels were built for {built}, and this GPU is {name}; {REINSTALL}")
 
 
 def _line(error: Exception) -> str:

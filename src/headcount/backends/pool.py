@@ -5,20 +5,18 @@
     pooled_i = sum_t a_i(t) r_t
 
 `reference` is plain JAX; `pool` the same by the fused kernels, whose gradient keeps no hidden vector. Both take a batch
-of sequences and one set of weights, in float32; `vmap` adds members. A `bias` of one row is that of every token, an
-`offset` of no rows is none. With `masks`, a token that is all NaN is absent: no head reads it.
+of sequences and one set of weights, in float32; `vmap` adds members. With `masks`, a token that is all NaN is absent:
+no head reads it.
 """
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._choices import Backend
 from .._draws import named_generator
 from .._shapes import AnyArray, Tokens
 from ..errors import HeadcountError
@@ -27,69 +25,43 @@ Pooled = tuple[Float[AnyArray, "*batch heads hidden"], Float[AnyArray, "*batch l
 """The pooled hidden numbers of every head, and the attention weights."""
 
 
-def pool_by(backend: Backend) -> Callable[..., Pooled]:
-    """The operation as a back end has it."""
-    return pool if backend == "fused" else reference
+class PoolWeights(NamedTuple):
+    """What a batch shares. A `bias` of one row is that of every token, an `offset` of no rows is none."""
+
+    weight: Float[AnyArray, "hidden dim"]
+    bias: Float[AnyArray, "places hidden"]
+    direction: Float[AnyArray, "heads hidden"]
+    offset: Float[AnyArray, "added heads"]
+
+    def scores(self, hidden: Float[AnyArray, "length hidden"]) -> Float[AnyArray, "length heads"]:
+        """Return direction_i . r_t + offset_ti of one sequence."""
+        scores = hidden @ self.direction.T
+        return scores + self.offset if len(self.offset) else scores
 
 
-def pool(
-    tokens: Float[AnyArray, "batch length dim"],
-    weight: Float[AnyArray, "hidden dim"],
-    bias: Float[AnyArray, "places hidden"],
-    direction: Float[AnyArray, "heads hidden"],
-    offset: Float[AnyArray, "added heads"],
-    *,
-    masks: bool,
-) -> Pooled:
-    """`reference` by the fused kernels, which must be loaded; other precisions than float32 by the reference."""
-    arguments = (tokens, weight, bias, direction, offset)
-    if any(jnp.asarray(each).dtype != jnp.float32 for each in arguments):
-        return reference(*arguments, masks=masks)
-    return _fused(*arguments, masks)
+def pool(tokens: Float[AnyArray, "batch length dim"], weights: PoolWeights, *, masks: bool) -> Pooled:
+    """Pool by the fused kernels, which must be loaded; other precisions than float32 by `reference`."""
+    if any(jnp.asarray(each).dtype != jnp.float32 for each in (tokens, *weights)):
+        return reference(tokens, weights, masks=masks)
+    return _fused(tokens, *weights, masks)
 
 
-def reference(
-    tokens: Float[AnyArray, "batch length dim"],
-    weight: Float[AnyArray, "hidden dim"],
-    bias: Float[AnyArray, "places hidden"],
-    direction: Float[AnyArray, "heads hidden"],
-    offset: Float[AnyArray, "added heads"],
-    *,
-    masks: bool,
-) -> Pooled:
-    """The batch in plain JAX."""
-    return jax.vmap(lambda sequence: pool_one(sequence, weight, bias, direction, offset, masks=masks))(tokens)
+def reference(tokens: Float[AnyArray, "batch length dim"], weights: PoolWeights, *, masks: bool) -> Pooled:
+    """Pool a batch in plain JAX."""
+    return jax.vmap(lambda sequence: pool_one(sequence, weights, masks=masks))(tokens)
 
 
-def pool_one(
-    tokens: Tokens,
-    weight: Float[AnyArray, "hidden dim"],
-    bias: Float[AnyArray, "places hidden"],
-    direction: Float[AnyArray, "heads hidden"],
-    offset: Float[AnyArray, "added heads"],
-    *,
-    masks: bool,
-) -> Pooled:
-    """One sequence in plain JAX."""
+def pool_one(tokens: Tokens, weights: PoolWeights, *, masks: bool) -> Pooled:
+    """Pool one sequence in plain JAX."""
     absent = jnp.all(jnp.isnan(tokens), axis=-1) if masks else None
     if absent is not None:
         tokens = jnp.where(absent[:, None], 0, tokens)
-    hidden = jax.nn.relu(tokens @ weight.T + bias)
-    scores = scores_of(hidden, direction, offset)
+    hidden = jax.nn.relu(tokens @ weights.weight.T + weights.bias)
+    scores = weights.scores(hidden)
     if absent is not None:
         scores = jnp.where(absent[:, None], -jnp.inf, scores)
-    weights = jax.nn.softmax(scores, axis=0)
-    return weights.T @ hidden, weights
-
-
-def scores_of(
-    hidden: Float[AnyArray, "length hidden"],
-    direction: Float[AnyArray, "heads hidden"],
-    offset: Float[AnyArray, "added heads"],
-) -> Float[AnyArray, "length heads"]:
-    """direction_i . r_t + offset_ti of one sequence."""
-    scores = hidden @ direction.T
-    return scores + offset if len(offset) else scores
+    attention = jax.nn.softmax(scores, axis=0)
+    return attention.T @ hidden, attention
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
@@ -113,7 +85,7 @@ def _backward(masks: bool, kept: Any, changes: Any) -> tuple[Any, ...]:
     call = jax.ffi.ffi_call("headcount_pool_gradient", results, vmap_method="expand_dims")
     of_weights = call(tokens, weight, bias, direction, weights, *changes, masks=np.int64(masks))
     # Of the tokens by the reference: where it is not used, which is almost always, the compiler drops it.
-    _, of_tokens = jax.vjp(lambda x: reference(x, weight, bias, direction, offset, masks=masks), tokens)
+    _, of_tokens = jax.vjp(lambda x: reference(x, PoolWeights(weight, bias, direction, offset), masks=masks), tokens)
     return *of_tokens(tuple(changes)), *of_weights
 
 
@@ -128,7 +100,8 @@ def require_working() -> None:
     """Raise `HeadcountError`, or what JAX raises, where the fused kernels fail or give other numbers than plain JAX."""
     generator = named_generator(0, "trial of the kernels")
     shapes = ((2, 3, 2), (5, 2), (1, 5), (2, 5), (0, 2))
-    arguments = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
-    got, wanted = (jax.jit(lambda *args, by=by: by(*args, masks=False)[0])(*arguments) for by in (pool, reference))
+    tokens, *weights = (generator.normal(size=shape).astype(np.float32) for shape in shapes)
+    made = PoolWeights._make(weights)
+    got, wanted = (jax.jit(functools.partial(by, masks=False))(tokens, made)[0] for by in (pool, reference))
     if not np.allclose(got, wanted, atol=1e-4):
         raise HeadcountError(f"the fused kernels give {np.ravel(got)[0]}, plain JAX {np.ravel(wanted)[0]}.")

@@ -43,7 +43,7 @@ class Verbs(TyperGroup):
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
-        """A verb's name, summary and group, enough to list it."""
+        """Return a verb's name, summary and group, enough to list it."""
         if cmd_name not in VERBS:
             return None
         return TyperCommand(cmd_name, help=VERBS[cmd_name].summary, rich_help_panel=VERBS[cmd_name].group)
@@ -70,18 +70,19 @@ app = typer.Typer(
 
 
 def this_command() -> str:
-    """What was typed, as it can be typed again."""
+    """Return what was typed, as it can be typed again."""
     return shlex.join(["headcount", *sys.argv[1:]])
 
 
 def command(verb: str) -> TyperCommand:
-    """The command of a verb, its module imported."""
+    """Import the module of a verb and return its command."""
     module = importlib.import_module(VERBS[verb].home)
     alone = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, context_settings=app.info.context_settings
     )
-    function = _printing(getattr(module, verb), verb)
-    alone.command(verb, help=with_examples(verb, inspect.cleandoc(function.__doc__ or "")))(function)
+    function = getattr(module, verb)
+    text = with_examples(verb, inspect.getdoc(function) or "")
+    alone.command(verb, help=text)(_printing(function, verb))
     only = typer.main.get_command(alone)
     assert isinstance(only, TyperCommand)
     only.params.sort(key=lambda option: PANELS.index(getattr(option, "rich_help_panel", None) or ""))
@@ -89,7 +90,7 @@ def command(verb: str) -> TyperCommand:
 
 
 def _printing(verb: Callable[..., Any], name: str) -> Callable[..., None]:
-    """A verb that prints what it returns, with the option `--json`, and that of a figure's file where it draws one."""
+    """Return a verb that prints what it returns, with the option `--json`, and one for a figure where it draws one."""
 
     def run(as_json: bool = False, figure: Path | None = None, **given: Any) -> None:
         if figure is not None:
@@ -112,7 +113,6 @@ def _printing(verb: Callable[..., Any], name: str) -> Callable[..., None]:
     parameters = [*own.parameters.values(), *options]
     run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
-    run.__doc__ = verb.__doc__
     return run
 
 
@@ -139,7 +139,7 @@ def print_result(result: Document | Iterable[Document], *, as_json: bool, figure
         complete = True
     finally:
         if contents or (as_json and complete and not isinstance(result, Document)):
-            print_json(contents[0] if isinstance(result, Document) else contents)
+            print(json.dumps(contents[0] if isinstance(result, Document) else contents, indent=1))
     if chart is not None and figure is not None:
         from ..report.render import save_chart
 
@@ -155,13 +155,15 @@ def _print(document: Document, as_json: bool) -> None:
     if document.form != "terminal":
         from ..report.export import rows_text
 
-        write_out(rows_text(document.content(), "json" if as_json else document.form), document.out)
+        text = rows_text(document.content(), "json" if as_json else document.form)
+        if document.out is None:
+            sys.stdout.write(text)
+        else:
+            write_whole(document.out, text.encode())
     elif not as_json or document.only_closing:
-        from ..report.render.terminal import print_closing, print_document
+        from ..report.render.terminal import print_document
 
-        print_document(document, messages if document.only_closing else data)
-        if not as_json:
-            print_closing(document, data)
+        print_document(document, messages if document.only_closing else data, None if as_json else data)
 
 
 @app.callback(invoke_without_command=True)
@@ -193,7 +195,7 @@ def main() -> NoReturn:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """A Ctrl-C, or a polite kill, is a KeyboardInterrupt and ends in exit code 130."""
+    """Make a Ctrl-C or a polite kill a KeyboardInterrupt, which ends in exit code 130."""
     interrupted = threading.Event()
 
     def interrupt(number: int, frame: types.FrameType | None) -> None:
@@ -223,24 +225,11 @@ def _on_interrupt(handler: Callable[[int, types.FrameType | None], Any]) -> None
 
 
 def _flags() -> set[str]:
-    """The flags of the verb that was typed."""
+    """Return the flags of the verb that was typed."""
     verb = next((word for word in sys.argv[1:] if word in VERBS), None)
     return set() if verb is None else {flag for option in command(verb).params for flag in option.opts}
 
 
-def write_out(text: str, out: Path | None) -> None:
-    """Write data to a file, or to stdout where none is given."""
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        write_whole(out, text.encode())
-
-
-def print_json(value: Any) -> None:
-    """JSON on stdout."""
-    print(json.dumps(value, indent=1))
-
-
 def say(message: str, style: str | None = None) -> None:
-    """A message on stderr, printed as it is."""
+    """Print a message on stderr, printed as it is."""
     messages.print(message, style=style, markup=False, highlight=False, soft_wrap=True)

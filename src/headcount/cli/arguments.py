@@ -5,7 +5,7 @@ from ..errors import InputError, require
 
 
 def counts(text: str | None, option: str) -> list[int] | None:
-    """`1:6` is 1 to 6 with both ends, `1:9:2` every second of them, `1,2,4` a list, and mixtures; None stays None."""
+    """Read `1:6` as 1 to 6 with both ends, `1:9:2` as every second of them, `1,2,4` as a list, and mixtures."""
     if text is None:
         return None
     values, most, given = [], limit("HEADCOUNT_MAX_MODELS"), text if len(text) <= 80 else f"{text[:80]}..."
@@ -28,13 +28,13 @@ def counts(text: str | None, option: str) -> list[int] | None:
 
 
 def one_or_counts(text: str, option: str) -> int | list[int] | None:
-    """One count as a number, several as `counts` reads them."""
+    """Read one count as a number, several as `counts` reads them."""
     values = counts(text, option)
     return values[0] if values is not None and len(values) == 1 else values
 
 
 def numbers(text: str, option: str) -> list[float]:
-    """`0.01,0.003` as numbers."""
+    """Read `0.01,0.003` as numbers."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as error:
@@ -42,7 +42,7 @@ def numbers(text: str, option: str) -> list[float]:
 
 
 def windows(text: str, option: str) -> list[tuple[float, float]]:
-    """`0:0.5,0.5:1` as pairs of fractions."""
+    """Read `0:0.5,0.5:1` as pairs of fractions."""
     try:
         return [(float(start), float(stop)) for start, stop in (part.split(":") for part in text.split(","))]
     except ValueError as error:

@@ -6,16 +6,16 @@ from typing import Annotated
 import typer
 
 from .._choices import BACKENDS
-from ..backends import VARIABLE, chosen
+from ..backends import VARIABLE, choose_backend, requested_backend
 
 BACKEND_HELP = f"What computes: {', '.join(BACKENDS)}, or auto (default: {VARIABLE}, or fused where it is installed)."
 
 
 def use_backend(backend: str | None) -> str | None:
     """Let everything that this process trains use a back end. One that cannot run is refused before any work."""
-    wanted = backend or os.environ.get(VARIABLE) or "auto"
-    if wanted not in ("auto", "reference"):  # to look at these takes no time; for others JAX is started
-        chosen(backend)
+    # To look at these takes no time; for others JAX is started.
+    if requested_backend(backend) not in ("auto", "reference"):
+        choose_backend(backend)
     if backend is not None:
         os.environ[VARIABLE] = backend
     return backend

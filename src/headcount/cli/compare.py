@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import require
-from ..report.compare import compared, comparison_document, named_documents
+from ..report.compare import comparison_document
 from ..report.document import Document
 from ..report.reading import documents_of
 from .app import say
@@ -18,15 +18,21 @@ Folders = Annotated[list[Path], typer.Argument(metavar="DIR DIR...", help="Two o
 
 def compare(folders: Folders) -> Document:
     """The answers and the errors of several results folders side by side, and what they do not share."""
-    documents, warnings = _documents(folders)
-    for warning in warnings:
-        say(warning, style="yellow")
-    require(len(documents) > 1, _too_few(folders, len(documents)))
-    return comparison_document(compared(documents))
+    by_name: dict[str, list[Document]] = {}
+    different = _different(folders)
+    short = Counter(folder.name for folder in different)
+    for folder in different:  # the last part of a path names it if it can
+        name = folder.name if short[folder.name] == 1 and folder.name else str(folder)
+        by_name[name], warnings = documents_of(folder)
+        for warning in warnings:
+            say(warning, style="yellow")
+    results = sum(map(len, by_name.values()))
+    require(results > 1, _too_few(folders, results))
+    return comparison_document(by_name)
 
 
 def _too_few(folders: list[Path], results: int) -> str:
-    """Why there is nothing to compare, and what to do."""
+    """Say why there is nothing to compare, and what to do."""
     given = ", ".join(map(str, folders))
     if results == 1 and len(folders) > 1 and len(_different(folders)) == 1:
         return f"{given} are the same folder, with one result; give another one too, or `headcount show {folders[0]}`."
@@ -34,21 +40,8 @@ def _too_few(folders: list[Path], results: int) -> str:
 
 
 def _different(folders: list[Path]) -> list[Path]:
-    """Without those that are an earlier one under another path."""
+    """Return folders without those that are an earlier one under another path."""
     first: dict[str, Path] = {}
     for folder in folders:
         first.setdefault(os.path.realpath(folder), folder)
     return list(first.values())
-
-
-def _documents(folders: list[Path]) -> tuple[dict[str, Document], list[str]]:
-    """The results of all folders by name, and what is to be warned of; the last part of a path names it if it can."""
-    by_name: dict[str, list[Document]] = {}
-    warnings = []
-    different = _different(folders)
-    short = Counter(folder.name for folder in different)
-    for folder in different:
-        name = folder.name if short[folder.name] == 1 and folder.name else str(folder)
-        by_name[name], problems = documents_of(folder)
-        warnings += problems
-    return named_documents(by_name), warnings

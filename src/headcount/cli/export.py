@@ -9,20 +9,20 @@ import typer
 from ..errors import require
 from ..registry import reader_of
 from ..report.document import Document
-from ..report.export import CSV_ALONE, rows, summary_csv
+from ..report.export import CSV_ALONE, exported_rows, summary_csv
 from ..store import FILE_NAME, Store
 from ..store.database import readable
 from .app import Folder, say
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     csv = "csv"
     json = "json"
 
 
 def export(
     folder: Folder,
-    form: Annotated[Format, typer.Option("--format", help="csv or json.")] = Format.csv,
+    form: Annotated[ExportFormat, typer.Option("--format", help="csv or json.")] = ExportFormat.csv,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file instead of stdout.")] = None,
     timing: Annotated[bool, typer.Option("--timing", help="Add seconds, device, back end and date.")] = False,
     summary: Annotated[
@@ -38,14 +38,14 @@ def export(
         readers = {each.name: reader for each in experiments if (reader := reader_of(each.study)) is not None}
         without_cells = {name: reader for name, reader in readers.items() if not reader.has_cells}
         facts = {name: store.facts(name) for name in without_cells}
-    require(not summary or not (form is Format.json or timing or without_cells), CSV_ALONE)
+    require(not summary or not (form is ExportFormat.json or timing or without_cells), CSV_ALONE)
     if summary:
         content = summary_csv(experiments, records, runs)
     elif without_cells and len(without_cells) == len(experiments):
         with readable(folder / FILE_NAME):
             content = [row for name, reader in without_cells.items() for row in reader.rows(name, facts[name])]
     else:
-        content = rows(experiments, records, timing=timing)
+        content = exported_rows(experiments, records, timing=timing)
         for name in without_cells:
             say(f"{name} has no cells; `headcount show {folder} --json` has its numbers.")
     return Document(content=lambda: content, form=form.value, out=out)

@@ -62,7 +62,7 @@ def measure(
         measurement = measure_task(request, out=folder, on=executor, events=events, stop=stop, command=this_command())
     if page is not None:
         click.get_current_context().call_on_close(functools.partial(_stay_open, page))
-    return _document(measurement)
+    return _answer_document(measurement)
 
 
 def _stay_open(page: LivePage) -> None:
@@ -82,15 +82,15 @@ def _plan(request: Request, folder: Path, on: str | None, workers: int | None) -
     return costs_document(costs(request.planned, effort_of(request.effort or DEFAULT_EFFORT), machine), folder)
 
 
-def _document(measurement: Measurement) -> Document:
-    """The answer alone as data, and everything else as messages."""
+def _answer_document(measurement: Measurement) -> Document:
+    """Show the answer alone as data, and everything else as messages."""
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     messages: list[str | tuple[str, str]] = []
     if failed:
         messages.append((f"{len(failed)} cells failed; the first: {failed[0].message}", "red"))
     if measurement.ended == "budget":
         messages.append(
-            "The time given is over: more training may change the answer. To go on, run it again, with more --minutes:"
+            "The time given is over: more training may change the answer. To continue, run it with more --minutes:"
         )
         messages.append(f"  {this_command()}")
     return replace(

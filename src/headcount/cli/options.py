@@ -40,7 +40,7 @@ PARSERS: dict[Any, Callable[[str, str], Any]] = {
 
 
 def _options() -> dict[str, tuple[str, Option]]:
-    """Every option with its group; a name in two groups is the first's."""
+    """Return every option with its group; a name in two groups is the first's."""
     known: dict[str, tuple[str, Option]] = {}
     for group, options in GROUPS.items():
         known |= {name: (each.panel or group, each) for name, each in options.items() if name not in known}
@@ -76,7 +76,7 @@ def _parameter(name: str, panel: str, each: Option) -> inspect.Parameter:
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, read."""
+    """Read the options that were given."""
     values = {name: value for name, value in options.items() if value is not None and not _is_off(name, value)}
     for name, value in values.items():
         if (read := PARSERS.get(OPTIONS[name][1].kind)) is not None:

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from ..answer import count_of_heads
-from ..backends import described
-from ..engine import Plan, spec_of
+from ..backends import backend_name
+from ..engine import TrainingPlan, spec_of
 from ..engine.train import backend_for
 from ..errors import InputError
 from ..report.document import Document, Grid, line
@@ -16,57 +16,54 @@ from .app import say
 COMPILED = "The shorter time is for programs that are already compiled."
 
 
-def describe_plan(plan: Plan, folder: Path) -> str:
-    """One line before the work begins."""
+def describe_plan(plan: TrainingPlan, folder: Path) -> str:
+    """Describe a plan in one line, before the work begins."""
     if plan.settled == plan.cells:
         stored = "the model is" if plan.cells == 1 else f"all {plan.cells} models are"
         return f"{stored} already in {folder}; nothing to train"
     kept = f", {plan.settled} of them already in {folder}" if plan.settled else f" into {folder}"
-    return f"{_models(plan.cells)}{kept}, {_programs(plan)}; about {time_range(plan)} on {_machine(plan)}"
+    programs = _count(plan.programs, "program")
+    return f"{_count(plan.cells, 'model')}{kept}, {programs}; about {time_range(plan)} on {_machine(plan)}"
 
 
 def describe_costs(range_of: Costs, folder: Path, stored: int) -> str:
-    """One line before a question is asked of a folder that holds so many models of it."""
+    """Describe in one line what asking a question may cost."""
     plan = range_of.least
     largest = max(spec_of(cell).heads for bucket in plan.buckets for cell in bucket.cells)
     least = f"; usually at least {spoken_time(plan.compiled_seconds)}"
-    beginning = f", which holds {_models(stored)} of these already; the others" if stored else least
+    beginning = f", which holds {_count(stored, 'model')} of these already; the others" if stored else least
     return f"up to {count_of_heads(largest)} into {folder}{beginning} on {_machine(plan)}"
 
 
-def time_range(plan: Plan) -> str:
-    """Expected time, from programs that are compiled already to programs that are not."""
+def time_range(plan: TrainingPlan) -> str:
+    """Return the expected time, from programs that are compiled already to programs that are not."""
     low, high = spoken_time(plan.compiled_seconds), spoken_time(plan.seconds)
     return low if low == high else f"{low} to {high}"
 
 
-def _programs(plan: Plan) -> str:
-    return "1 program" if plan.programs == 1 else f"{plan.programs} programs"
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
-def _models(count: int) -> str:
-    return "1 model" if count == 1 else f"{count} models"
-
-
-def _machine(plan: Plan) -> str:
-    """The device, and what computes on it."""
+def _machine(plan: TrainingPlan) -> str:
+    """Return the device, and what computes on it."""
     return f"{_devices(plan)}, {_backend(plan)}"
 
 
-def _devices(plan: Plan) -> str:
+def _devices(plan: TrainingPlan) -> str:
     machine = plan.machine
     return machine.description if machine.machines == 1 else f"{machine.machines} workers ({machine.description})"
 
 
-def _backend(plan: Plan) -> str:
-    """The back end as records will name it: the reference where no model has fused kernels."""
+def _backend(plan: TrainingPlan) -> str:
+    """Return the back end as records will name it: the reference where no model has fused kernels."""
     asked = plan.machine.backend
     used = {backend_for(bucket.shape.program, asked) for bucket in plan.buckets}
-    return described(asked if asked in used or not used else "reference")
+    return backend_name(asked if asked in used or not used else "reference")
 
 
 def costs_document(range_of: Costs, folder: Path) -> Document:
-    """What asking a question would cost for an easy task, and for a hard one."""
+    """Show what asking a question would cost for an easy task, and for a hard one."""
     _say_if_refused(range_of.most)
     least, most = range_of
     content = {
@@ -91,8 +88,8 @@ def costs_document(range_of: Costs, folder: Path) -> Document:
     )
 
 
-def plan_document(plan: Plan, folder: Path) -> Document:
-    """What a run would do: the models that train together, the costly ones first."""
+def plan_document(plan: TrainingPlan, folder: Path) -> Document:
+    """Show what a run would do: the models that train together, the costly ones first."""
     _say_if_refused(plan)
     rows = [
         {
@@ -111,9 +108,9 @@ def plan_document(plan: Plan, folder: Path) -> Document:
         for row in rows
     ]
     lines = (
-        f"{_models(plan.cells)}, {plan.settled} already done",
+        f"{_count(plan.cells, 'model')}, {plan.settled} already done",
         f"{len(plan.buckets)} buckets (rows), the longest about {spoken_time(plan.bucket_seconds)}; "
-        f"{_programs(plan)} to compile in about {spoken_time(plan.compile_seconds)}",
+        f"{_count(plan.programs, 'program')} to compile in about {spoken_time(plan.compile_seconds)}",
         f"about {time_range(plan)} and {_memory(plan)} on {_machine(plan)}",
         COMPILED,
     )
@@ -126,19 +123,19 @@ def plan_document(plan: Plan, folder: Path) -> Document:
     )
 
 
-def _say_if_refused(plan: Plan) -> None:
-    """Whatever its size, a plan can be made; say where it could not be trained."""
+def _say_if_refused(plan: TrainingPlan) -> None:
+    """Say where a plan could not be trained: one of any size can be made."""
     try:
         plan.require_trainable()
     except InputError as error:
         say(f"Training would be refused on {_machine(plan)}: {error}")
 
 
-def _where(plan: Plan) -> dict[str, str]:
+def _where(plan: TrainingPlan) -> dict[str, str]:
     return {"device": _devices(plan), "backend": _backend(plan)}
 
 
-def _expected(plan: Plan) -> dict[str, Any]:
+def _expected(plan: TrainingPlan) -> dict[str, Any]:
     return {
         "model_steps": plan.model_steps,
         "compile_seconds": round(plan.compile_seconds, 1),
@@ -149,5 +146,5 @@ def _expected(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _memory(plan: Plan) -> str:
+def _memory(plan: TrainingPlan) -> str:
     return f"{plan.bytes / 2**20:,.0f} MiB"

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import typer
 
-from ..engine import Executor, Plan, Sweep, executor_of, plan_sweep
-from ..engine.where import THREADS, starts_cluster
+from ..engine import Executor, Sweep, TrainingPlan, executor_of, plan_sweep
+from ..engine.executors import THREADS, starts_cluster
 from ..events import Event, Events, heard_by
 from ..report.progress import terminal_bar
 from ..store import FILE_NAME, Store
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 def training_on(
     on: str | None, workers: int | None, *, needed: bool = True, folder: Path | None = None
 ) -> Iterator[Executor]:
-    """What trains into a folder, as `executor_of` gives it; threads where nothing is to be trained.
+    """Yield what trains into a folder, as `executor_of` gives it; threads where nothing is to be trained.
 
     Starting a cluster takes seconds, and is said.
     """
@@ -40,12 +40,12 @@ def training_on(
 
 @contextlib.contextmanager
 def shown(folder: Path) -> Iterator[tuple[Events, threading.Event]]:
-    """Events that move a bar and are said, and the event that Ctrl-C sets. Stopped, it says what is kept: exit 130."""
+    """Yield a listener with a bar, and the event that Ctrl-C sets. Stopped, say what is kept and exit with 130."""
 
     def log(event: Event) -> None:
         if event.kind in ("note", "early"):
             say(event.words)
-        elif event.kind == "plan" and isinstance(event.detail, Plan):
+        elif event.kind == "plan" and isinstance(event.detail, TrainingPlan):
             say(describe_plan(event.detail, folder))
         elif event.kind == "plan":
             say(describe_costs(event.detail(), folder, event.done))
@@ -57,13 +57,13 @@ def shown(folder: Path) -> Iterator[tuple[Events, threading.Event]]:
         ):
             yield heard_by(bar, log), stop
     except KeyboardInterrupt as stopped:
-        say(f"Stopped. {stopped} are kept in {folder}. To go on, run the same command:")
+        say(f"Stopped. {stopped} are kept in {folder}. To continue, run the same command:")
         say(f"  {this_command()}")
         raise typer.Exit(130) from None
 
 
-def run(sweep: Sweep, folder: Path, work: Callable[..., Result], executor: Executor) -> Result:
-    """`work` (`run_sweep`) on a sweep in a results folder, shown and stoppable."""
+def run_shown(sweep: Sweep, folder: Path, work: Callable[..., Result], executor: Executor) -> Result:
+    """Run `work` (`run_sweep`) on a sweep in a results folder, shown and stoppable."""
     with shown(folder) as (events, stop), Store.open_for_writing(folder) as store:
         plan = plan_sweep(sweep, store.settled_keys(), executor.machine)
         events(Event("plan", done=plan.settled, detail=plan))
@@ -78,7 +78,7 @@ def run(sweep: Sweep, folder: Path, work: Callable[..., Result], executor: Execu
 
 
 def settled(folder: Path) -> set[str]:
-    """The keys that a folder holds; none where there is no such folder yet, or nothing in it."""
+    """Return the keys that a folder holds; none where there is no such folder yet, or nothing in it."""
     if not folder.exists() or (folder.is_dir() and not holds_tables(folder / FILE_NAME)):
         return set()
     with Store.open_for_reading(folder) as store:

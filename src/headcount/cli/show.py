@@ -18,6 +18,6 @@ def show(folder: Folder) -> Iterator[Document]:
 
 
 def _with_errors(document: Document) -> Document:
-    """The document with the errors by heads and length in its JSON."""
+    """Return the document with the errors by heads and length in its JSON."""
     table = None if document.source is None else document.source.table
     return replace(document, content=lambda: document.content() | {"errors": error_rows(table)})

@@ -1,4 +1,4 @@
-"""`headcount status`: what a results folder holds, what is missing, and how to go on."""
+"""`headcount status`: what a results folder holds, what is missing, and how to continue."""
 
 import datetime
 import os
@@ -16,7 +16,7 @@ from ..store.folders import FolderStatus, folder_status, results_below
 def status(
     folder: Annotated[Path, typer.Argument(metavar="DIR|PARENT", help="A results folder, or a folder of them.")],
 ) -> Document:
-    """What a results folder holds, what is missing, and how to go on; or every results folder below a parent."""
+    """What a results folder holds, what is missing, and how to continue; or every results folder below a parent."""
     below = [] if os.path.exists(folder / FILE_NAME) else results_below(folder)
     if not below:
         return _one(folder)
@@ -45,9 +45,9 @@ def _one(folder: Path) -> Document:
         lines.append(f"  {each.experiment}: {words.get(each.experiment, f'{each.done} of {each.cells} cells')}")
         lines += [f"    {command or 'run from Python'}" for command, _ in each.runs]
         if (reader := _reader(each)) is not None and not reader.is_complete(each.facts):
-            lines.append("    not complete; run the command again to go on")
+            lines.append("    not complete; run the command again to continue")
         if each.missing:
-            lines.append(f"    {each.missing} missing; run the command again to go on")
+            lines.append(f"    {each.missing} missing; run the command again to continue")
     content = {
         "folder": str(folder),
         "cells": outcomes,
@@ -58,7 +58,7 @@ def _one(folder: Path) -> Document:
 
 
 def _experiment(each: Progress) -> dict[str, Any]:
-    """How far an experiment is, as JSON."""
+    """Return how far an experiment is, as JSON."""
     return {
         "experiment": each.experiment,
         "cells": each.cells,
@@ -70,13 +70,13 @@ def _experiment(each: Progress) -> dict[str, Any]:
 
 
 def _reader(progress: Progress) -> StudyReader | None:
-    """The reader of an experiment without cells; None of one that trains."""
+    """Return the reader of an experiment without cells; None of one that trains."""
     reader = reader_of(progress.study)
     return None if reader is None or reader.has_cells else reader
 
 
 def _table(folders: list[FolderStatus], parent: Path) -> Grid:
-    """A row per experiment, the folder named once."""
+    """Tabulate the experiments, the folder named once."""
     rows = []
     for each in folders:
         name = str(each.folder.relative_to(parent))
@@ -95,7 +95,7 @@ def _table(folders: list[FolderStatus], parent: Path) -> Grid:
 
 
 def _facts(progress: Progress) -> dict[str, Any]:
-    """What JSON has of an experiment without cells: its facts by name, and whether it has ended."""
+    """Return what JSON has of an experiment without cells: its facts by name, and whether it has ended."""
     reader = _reader(progress)
     if reader is None:
         return {}

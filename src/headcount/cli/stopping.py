@@ -14,7 +14,7 @@ STOPPING = "Stopping at the next checkpoint; Ctrl-C again stops at once."
 
 @contextlib.contextmanager
 def stop_on_signals(on_stop: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
-    """An event that Ctrl-C and a polite kill set; a second Ctrl-C ends the process.
+    """Yield an event that Ctrl-C and a polite kill set; a second Ctrl-C ends the process.
 
     Nothing is raised: an exception could be swallowed by what the main thread is doing, or cut a commit in two.
 

@@ -59,12 +59,12 @@ def _guarded(name: str, failed: Callable[[str], None]) -> Iterator[None]:
 
 
 def told_stdout() -> contextlib.AbstractContextManager[None]:
-    """Within it, `HeadcountError` is raised where stdout cannot be written, at the latest at the end."""
+    """Raise `HeadcountError` where stdout cannot be written, at the latest at the end."""
     return _guarded("stdout", _refuse)
 
 
 def quiet_stderr() -> contextlib.AbstractContextManager[None]:
-    """Within it, what stderr does not take is lost, and nothing else is."""
+    """Lose what stderr does not take, and nothing else."""
     return _guarded("stderr", lambda reason: None)
 
 

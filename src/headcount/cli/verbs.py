@@ -49,7 +49,7 @@ CORE: dict[str, Verb] = {
         ),
     ),
     "status": Verb(
-        summary="What a results folder holds, what is missing, and how to go on.",
+        summary="What a results folder holds, what is missing, and how to continue.",
         group="Look",
         home="headcount.cli.status",
         examples=(
@@ -88,7 +88,7 @@ CORE: dict[str, Verb] = {
 
 
 def every_verb() -> dict[str, Verb]:
-    """All verbs, those of a group together; groups of other distributions come last."""
+    """Return all verbs, those of a group together; groups of other distributions come last."""
     verbs = CORE | {name: verb for plugin in plugins() for name, verb in plugin.verbs.items()}
     groups = [*GROUPS, *(verb.group for verb in verbs.values())]
     return dict(sorted(verbs.items(), key=lambda item: groups.index(item[1].group)))
@@ -102,7 +102,7 @@ PANELS = ("", "Your data", "Task", EVERY_COMBINATION, "Training", "Model")
 
 
 def with_examples(verb: str, text: str) -> str:
-    """A verb's help with its examples after the first paragraph, each on a line of its own."""
+    """Put the examples of a verb into its help, after the first paragraph, each on a line of its own."""
     first, _, rest = text.strip().partition("\n\n")
     examples = VERBS[verb].examples
     if not examples:

@@ -10,13 +10,12 @@ from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
 from ..backends import kernels_here
 from ..engine import check_where
-from ..engine.sweep import task_key
 from ..errors import StoreError, require
 from ..events import Event, heard_by
 from ..registry import first_of, has_cells
 from ..report.document import Document, Entry, Grid, Text, line
 from ..report.progress import terminal_bar
-from ..store import Experiment, Store
+from ..store import Experiment, Store, json_text
 from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
 from .app import Folder, messages, say
@@ -68,7 +67,7 @@ def verify(
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
     options = {"targets": targets, "sequence": sequence, "embeddings": embeddings, "cache": cache_folder()}
-    specs = {task_key(record.cell.task): record.cell.task for record in chosen}
+    specs = {json_text(record.cell.task): record.cell.task for record in chosen}
     # Refused before anything is trained.
     tasks = {text: task_of_spec(spec, task, **options) for text, spec in specs.items()}
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
@@ -82,7 +81,7 @@ def verify(
             rechecks = checks.verify(
                 records,
                 chosen,
-                lambda spec: tasks[task_key(spec)],
+                lambda spec: tasks[json_text(spec)],
                 events=heard_by(bar),
                 weights_of=weights_of,
                 stop=stop,
@@ -98,7 +97,7 @@ def verify(
 
 
 def _where(recheck: Recheck, experiments: list[Experiment]) -> dict[str, object]:
-    """The first experiment that has the cell, and its coordinates there."""
+    """Return the first experiment that has the cell, and its coordinates there."""
     key = recheck.stored.cell.key
     owner = next((each for each in experiments if key in each.places), None)
     return {} if owner is None else {"experiment": owner.name, **owner.coordinates(key)}
@@ -117,7 +116,7 @@ def _as_json(recheck: Recheck, where: dict[str, object]) -> dict[str, object]:
 
 
 def _table(rechecks: list[Recheck], experiments: list[Experiment]) -> Grid:
-    """A row per cell: its errors, stored and now."""
+    """Tabulate the cells: its errors, stored and now."""
     rows = []
     for each in rechecks:
         where = ", ".join(f"{axis} {value}" for axis, value in _where(each, experiments).items())
@@ -127,7 +126,7 @@ def _table(rechecks: list[Recheck], experiments: list[Experiment]) -> Grid:
 
 
 def _summary(rechecks: list[Recheck]) -> list[Text]:
-    """How many agree, what that means, and what may have moved."""
+    """Say how many agree, what that means, and what may have moved."""
     counts = {agreement: sum(each.agreement is agreement for each in rechecks) for agreement in Agreement}
     summary = ", ".join(f"{count} {agreement}" for agreement, count in counts.items() if count)
     meanings = [f"{agreement}: {MEANINGS[agreement][1]}" for agreement, count in counts.items() if count]
@@ -138,7 +137,7 @@ def _summary(rechecks: list[Recheck]) -> list[Text]:
 
 
 def _of_backend(name: str) -> str:
-    """How to train with the back end that made a record, or why that cannot be done here."""
-    if name == "fused" and (available := kernels_here()).library is None:
-        return f'stored with back end "fused", which is not available: {available.problem}'
+    """Say how to train with the back end that made a record, or why that cannot be done here."""
+    if name == "fused" and (problem := kernels_here().problem):
+        return f'stored with back end "fused", which is not available: {problem}'
     return f"stored with another back end: --backend {name} trains as then"

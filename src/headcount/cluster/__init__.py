@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 INSTALL = "pip install 'headcount[ray]'"
 
 
-def ray_executor(on: str = "ray", *, workers: int | None = None, backend: str | None = None) -> "Executor":
+def ray_executor(on: str = "ray", *, workers: int | None = None) -> "Executor":
     """Return an executor that trains on a Ray cluster, for one sweep after another; close it at the end.
 
     One bucket per CPU core at a time, or where the cluster has GPUs, as many per GPU as it trains side by side.
@@ -20,7 +20,6 @@ def ray_executor(on: str = "ray", *, workers: int | None = None, backend: str | 
         on: "ray" for the cluster that RAY_ADDRESS names, or else one on this machine, started now and stopped when the
             executor is closed; "auto" for a cluster that was started here; "host:port" of a head, or "ray://host:port".
         workers: How many at most; without GPUs also more than there are cores. As many as there are where None.
-        backend: As for `hardware`, on the workers.
 
     Returns:
         The executor, one of whose workers has answered.
@@ -39,4 +38,4 @@ def ray_executor(on: str = "ray", *, workers: int | None = None, backend: str | 
         raise InputError(f"training on a Ray cluster needs Ray, which is not installed: {INSTALL}.", what="on")
     from .dispatch import RayExecutor
 
-    return RayExecutor(on, workers=workers, backend=backend)
+    return RayExecutor(on, workers=workers)

@@ -33,25 +33,23 @@ class ClusterLostError(HeadcountError):
 class Connection:
     """A connection to a Ray cluster; `close` ends it unless this process was connected before.
 
-    Args:
-        on: As for `ray_executor`.
-
-    Raises:
-        InputError: If no cluster can be joined there, or this process is connected to another one.
+    Raises `InputError` if no cluster can be joined there, or this process is connected to one already, and another may
+    be meant.
     """
 
     def __init__(self, on: str):
         address = (os.environ.get("RAY_ADDRESS") or LOCAL) if on == "ray" else on
         self._ours = not ray.is_initialized()
         if self._ours:
-            _require_listener(on, address)
             _join(on, address)
+        elif on not in ("ray", "auto"):
+            message = f"on {on} was asked for, but this process is connected to a Ray cluster already: call "
+            message += 'ray.shutdown() first, or pass "auto" to use that cluster.'
+            raise InputError(message, what="on", given=on)
         self._head = None if address.startswith("ray://") else _host_and_port(ray.get_runtime_context().gcs_address)
         self._answered = time.monotonic()
-        if not self._ours and self._head is not None and address not in (LOCAL, "auto"):
-            _require_connected_to(on, address, self._head)
 
-    def answers(self) -> bool:
+    def head_answers(self) -> bool:
         """Whether the head answers. Raises `ClusterLostError` where it has not for a while: Ray itself would wait for a
         minute and then end this process. What a client calls raises by itself."""
         if self._head is None or _listens(self._head):
@@ -69,6 +67,9 @@ class Connection:
 
 
 def _join(on: str, address: str) -> None:
+    place = _host_and_port(address)
+    if address not in ("auto", LOCAL) and not (place and _listens(place)):  # Ray itself would wait for minutes
+        raise _not_joined(on, address, "nothing answers there")
     if address == LOCAL:
         options: dict[str, Any] = {"include_dashboard": False}
     else:  # on this machine workers inherit the environment
@@ -80,40 +81,15 @@ def _join(on: str, address: str) -> None:
             warnings.filterwarnings("ignore", message="os.fork")
             ray.init(address, log_to_driver=False, logging_level="error", **options)
     except Exception as error:
-        raise InputError(
-            f"no Ray cluster could be joined at {address}: {_first_line(error)}. Start one there with `ray start "
-            "--head`, or leave the address out to use this machine; where its head asks for a token, set "
-            "RAY_AUTH_MODE=token and put the token into ~/.ray/auth_token.",
-            what="on",
-            given=on,
-        ) from error
+        why = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        raise _not_joined(on, address, why) from error
 
 
-def _require_listener(on: str, address: str) -> None:
-    """Raise `InputError` where nothing answers: Ray itself would wait for minutes."""
-    if address in ("auto", LOCAL):
-        return
-    place = _host_and_port(address)
-    if place is None:
-        needed = '"ray", "auto", the "host:port" of a head, or "ray://host:port"'
-        raise InputError(what="on", given=on, needed=needed)
-    if not _listens(place):
-        raise InputError(
-            f"no Ray cluster answers at {address}. Start one there with `ray start --head`, or leave the address out "
-            "to use this machine.",
-            what="on",
-            given=on,
-        )
-
-
-def _require_connected_to(on: str, address: str, head: tuple[str, int]) -> None:
-    """Raise `InputError` where this process is connected to another head than the one that was asked for."""
-    here, asked = {"127.0.0.1", "localhost", ray.util.get_node_ip_address()}, _host_and_port(address)
-    if asked and head[1] == asked[1] and (head[0] == asked[0] or {head[0], asked[0]} <= here):
-        return
-    raise InputError(
-        f"on {on} was asked for, but this process is connected to another Ray cluster: call ray.shutdown() first, "
-        'or pass "auto" to use that cluster.',
+def _not_joined(on: str, address: str, why: str) -> InputError:
+    return InputError(
+        f"no Ray cluster could be joined at {address}: {why}. Start one there with `ray start --head`, or leave the "
+        "address out to use this machine; where its head asks for a token, set RAY_AUTH_MODE=token and put the token "
+        "into ~/.ray/auth_token.",
         what="on",
         given=on,
     )
@@ -141,8 +117,3 @@ def _own_signals() -> Iterator[None]:
         with contextlib.suppress(ValueError):  # not in the main thread, where Ray sets none either
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__

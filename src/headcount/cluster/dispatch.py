@@ -10,8 +10,8 @@ import pickle
 import sys
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -53,46 +53,42 @@ Group = tuple[Bucket, ...]
 class RayExecutor(Executor):
     """See `ray_executor`."""
 
-    def __init__(self, on: str, *, workers: int | None = None, backend: str | None = None):
+    def __init__(self, on: str, *, workers: int | None = None):
         self._connection, self._workers = Connection(on), workers
         # Set for this process alone, which does little with a GPU: what it would take, a worker on it has not.
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         settings = {name: getattr(jax.config, name) for name in SENT_SETTINGS}
-        self._setup = WorkerSetup(backend, settings, versions())
-        self._sent: dict[str, tuple[Any, dict[int, str]]] = {}
+        self._setup = WorkerSetup(settings, versions())
+        self._sent: dict[int, tuple[AbstractTask, Any]] = {}
         try:
             found = ray.cluster_resources()
             self._unit = "GPU" if found.get("GPU") and os.environ.get("JAX_PLATFORMS") != "cpu" else "CPU"
             if not found.get(self._unit):
                 raise InputError("the Ray cluster has neither CPUs nor GPUs: add nodes to it.", what="on", given=on)
-            self._places, self._looked = self._count(found), time.monotonic()
+            self._looked = time.monotonic()
             self._options = {"max_retries": MAX_RETRIES, "max_calls": 0, **self._resources(found)}
             self._news = Queue(actor_options={"num_cpus": 0, "max_restarts": -1})
-            self._machine = self._introduced()
+            self.machine = replace(self._introduced(), machines=self._count(found))
         except BaseException:
             self.close()
             raise
-
-    @property
-    def machine(self) -> Hardware:
-        return replace(self._machine, machines=self._places)
 
     def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
         run = ClusterRun(job, self._groups(job))
         # Ray reports the death of a worker on stdout, which is for results.
         with contextlib.redirect_stdout(sys.stderr):
             try:
-                while (run.waiting or run.pending) and not job.stop.is_set():
-                    self._submit(run)
+                self._submit(run)
+                while run.pending and not job.stop.is_set():
                     self._collect(run, POLL_SECONDS)
                     if run.error is None:
                         self._submit(run)  # a worker need not wait until what has finished is committed
-                    yield from run.take_finished()
+                    yield run.take_finished()
                     if run.error is not None:
                         raise run.error
                 self._collect(run, 0)
             except KeyboardInterrupt:
-                yield from run.take_finished()
+                yield run.take_finished()
                 raise
             except (ClusterLostError, ConnectionError) as error:  # the latter of a client
                 if not job.stop.is_set():
@@ -101,7 +97,7 @@ class RayExecutor(Executor):
                 for reference in run.pending:
                     with contextlib.suppress(Exception):  # there may be no cluster any more
                         ray.cancel(reference)
-        yield from run.take_finished()
+        yield run.take_finished()
 
     def close(self) -> None:
         self._sent.clear()
@@ -143,7 +139,7 @@ class RayExecutor(Executor):
 
     def _groups(self, job: Job) -> deque[Group]:
         """The buckets of each Ray task, all of one task: as many as a worker trains at once, or its share of them."""
-        size = max(1, min(self._machine.workers, len(job.buckets) // self._places))
+        size = max(1, min(self.machine.workers, len(job.buckets) // self.machine.machines))
         groups: deque[Group] = deque()
         for _, alike in itertools.groupby(job.buckets, key=lambda bucket: bucket.shape.task):
             rest = tuple(alike)
@@ -152,22 +148,29 @@ class RayExecutor(Executor):
 
     def _submit(self, run: "ClusterRun") -> None:
         """Give Ray as many tasks as train at once; where all workers may train, as many again are on the way."""
-        while run.waiting and len(run.pending) < self._places * (1 if self._workers else 2):
+        while run.waiting and len(run.pending) < self.machine.machines * (1 if self._workers else 2):
             group, job = run.waiting[0], run.job
             parents = {cell.parent for bucket in group for cell in bucket.cells} - {""}
             weights = {key: job.weights_of(key) for key in parents}
-            task = [self._reference(group[0].shape.task, job)]
+            task = [self._reference(job.tasks[group[0].shape.task])]
             watched = job.watch is not None
             run.pending[self._call(train_buckets, self._setup, task, group, weights, self._news, watched)] = group
             run.waiting.popleft()
 
-    def _reference(self, key: str, job: Job) -> Any:
-        """A reference to a task that workers can read; sent again where its function has become another program."""
-        probes = {bucket.shape.length: bucket.cells[0].probe for bucket in job.buckets if bucket.shape.task == key}
-        reference, known = self._sent.get(key, (None, {}))
-        if reference is None or any(known.get(length, probe) != probe for length, probe in probes.items()):
-            reference, known = _put(job.tasks[key]), {}
-        self._sent[key] = reference, known | probes
+    def _reference(self, task: AbstractTask) -> Any:
+        """A reference to a task that workers can read, with the user's code it is made of; put there once."""
+        if id(task) in self._sent:
+            return self._sent[id(task)][1]
+        try:
+            with sent_by_value(cloudpickle):
+                reference = ray.put(task)
+        except (TypeError, AttributeError, pickle.PicklingError) as error:
+            raise InputError(
+                f"the task {task.name} cannot be sent to workers ({_last_line(error)}): its functions may use no open "
+                "files, locks or other things of this process. Train it without a cluster, or load such things inside.",
+                what="on",
+            ) from error
+        self._sent[id(task)] = task, reference  # the task too: while it is there, no other has its id
         return reference
 
     def _collect(self, run: "ClusterRun", seconds: float) -> None:
@@ -181,39 +184,37 @@ class RayExecutor(Executor):
             run.hear(self._news.get_nowait_batch(self._news.qsize()))
         for reference in ready:
             run.take_in(reference)
-        if time.monotonic() - self._looked > LOOK_SECONDS and self._connection.answers():
-            self._places, self._looked = self._count(ray.cluster_resources()), time.monotonic()
-        run.show(self._places)
+        if time.monotonic() - self._looked > LOOK_SECONDS and self._connection.head_answers():
+            self.machine = replace(self.machine, machines=self._count(ray.cluster_resources()))
+            self._looked = time.monotonic()
+        run.show(self.machine.machines)
 
 
-@dataclass
 class ClusterRun:
     """A job on the cluster: buckets that wait, those that Ray has, and what has finished and was not taken yet."""
 
-    job: Job
-    waiting: deque[Group]
-    pending: dict[Any, Group] = field(default_factory=dict)
-    finished: list[Trained] = field(default_factory=list)
-    error: HeadcountError | None = None
-
-    def __post_init__(self):
+    def __init__(self, job: Job, waiting: deque[Group]):
+        self.job, self.waiting = job, waiting
+        self.pending: dict[Any, Group] = {}
+        self.error: HeadcountError | None = None
+        self._finished: list[Trained] = []
         self._done, self._shown = 0, None
         self._steps: dict[str, int] = {}
         self._seen: dict[str, dict[str, Any]] = {}
         self._compiled = set[Any]()
         self._first = {bucket.cells[0].key: bucket for bucket in self.job.buckets}
 
-    def take_finished(self) -> Iterator[Sequence[Trained]]:
-        """What has finished since this was last called, if anything."""
-        finished, self.finished = self.finished, []
-        if finished:
-            yield finished
+    def take_finished(self) -> Sequence[Trained]:
+        """Return what has finished since this was last called."""
+        finished, self._finished = self._finished, []
+        return finished
 
     def take_in(self, reference: Any) -> None:
         """Add what a Ray task has come to."""
         group = self.pending[reference]
+        trained, error = [], None
         try:
-            trained, self.error = ray.get(reference)
+            trained, error = ray.get(reference)
         except DEATHS:
             message = (
                 f"{MAX_RETRIES + 1} workers died while they trained this bucket: out of memory? The same command "
@@ -221,9 +222,10 @@ class ClusterRun:
             )
             cells = [cell for bucket in group for cell in bucket.cells]
             trained = [Trained(tuple(failure(cell, message) for cell in cells), {})]
-        except RayError as error:
-            trained, self.error = [], worker_failed(error)
-        self.finished += map(self._with_seen, trained)
+        except RayError as failed:
+            error = worker_failed(failed)
+        self.error = self.error or error
+        self._finished += map(self._with_seen, trained)
         del self.pending[reference]
         self._done += len(group)
 
@@ -268,19 +270,5 @@ def worker_failed(error: RayError) -> HeadcountError:
     )
 
 
-def _put(task: AbstractTask) -> Any:
-    """A reference to a task that workers can read, with the user's code it is made of."""
-    try:
-        with sent_by_value(cloudpickle):
-            return ray.put(task)
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
-        raise InputError(
-            f"the task {task.name} cannot be sent to workers ({_last_line(error)}): its functions may use no open "
-            "files, locks or other things of this process. Train it without a cluster, or load such things inside.",
-            what="on",
-        ) from error
-
-
 def _last_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[-1].rstrip(".") if lines else type(error).__name__
+    return str(error).strip().rpartition("\n")[2].rstrip(".") or type(error).__name__

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 class ClusterPlugin(Plugin):
     """Training on Ray."""
 
-    def executor(self, on: str, *, workers: int | None, backend: str | None) -> "Executor":
+    def executor(self, on: str, *, workers: int | None) -> "Executor":
         from . import ray_executor  # Ray is an extra, and takes a second to import
 
-        return ray_executor(on, workers=workers, backend=backend)
+        return ray_executor(on, workers=workers)
 
 
 PLUGIN = ClusterPlugin()

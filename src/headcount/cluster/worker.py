@@ -7,7 +7,6 @@ import contextlib
 import functools
 import socket
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -31,9 +30,8 @@ MAX_TASKS = 8
 
 
 class WorkerSetup(NamedTuple):
-    """How workers compute: the back end, settings of JAX by name, and the versions that this process has."""
+    """How workers compute: settings of JAX by name, and the versions that this process has."""
 
-    backend: str | None
     settings: dict[str, Any]
     versions: dict[str, str]
 
@@ -60,9 +58,6 @@ class KnownTask:
         )
 
 
-_known: OrderedDict[str, KnownTask] = OrderedDict()
-
-
 def introduce(setup: WorkerSetup) -> Hardware | InputError:
     """Return the machine of a worker, or why it cannot train what this process plans."""
     try:
@@ -79,18 +74,11 @@ def train_buckets(
     news: Any,
     watched: bool,
 ) -> tuple[list[Trained], HeadcountError | None]:
-    """Train some buckets of one task.
+    """Train some buckets of one task, given as a reference in a list, so that Ray does not read it for every call.
 
-    Args:
-        setup: How to compute.
-        task: A reference to the task; in a list, so that Ray does not read it for every call.
-        buckets: What to train.
-        parents: The weights that cells start from, by key.
-        news: A `ray.util.queue.Queue` for the events of checkpoints and, where `watched`, glimpses of models part-way.
-        watched: Whether someone looks at models part-way.
-
-    Returns:
-        What has finished, and an error about the task, with which no other bucket can be trained either.
+    `parents` are the weights that cells start from, by key. The queue `news` gets the events of checkpoints and, where
+    `watched`, glimpses of models part-way. Returns what has finished, and an error about the task, with which no other
+    bucket can be trained either.
     """
     trained: list[Trained] = []
 
@@ -99,7 +87,7 @@ def train_buckets(
             _tell(news, event)
 
     try:
-        machine, known = _prepared(setup), _read(task[0])
+        machine, known = _prepared(setup), _known_task(task[0])
         for bucket in buckets:
             known.require_program(bucket)
         job = Job(
@@ -131,31 +119,29 @@ def _prepared(setup: WorkerSetup) -> Hardware:
     differing = [name for name in theirs if theirs[name] != ours.get(name)]
     here, there = (", ".join(f"{name} {each.get(name)}" for name in differing) for each in (theirs, ours))
     host = socket.gethostname()
-    message = f"workers on {host} have {there}, but this process has {here}: install the same on both."
-    require(not differing, message, what="on")
+    require(
+        not differing,
+        f"workers on {host} have {there}, but this process has {here}: install the same on both.",
+        what="on",
+    )
     for name, value in setup.settings.items():
         jax.config.update(name, value)
-    return _machine(setup.backend)
+    return _machine()
 
 
 @functools.cache
-def _machine(backend: str | None) -> Hardware:
+def _machine() -> Hardware:
     keep_compiled_programs()
-    machine = hardware(backend=backend)
+    machine = hardware()
     return machine if machine.side_by_side else replace(machine, workers=1)
 
 
-def _read(reference: Any) -> KnownTask:
+@functools.lru_cache(MAX_TASKS)
+def _known_task(reference: Any) -> KnownTask:
     """The task of a reference, read once in this process."""
     import ray
 
-    name = reference.hex()
-    if name not in _known:
-        _known[name] = KnownTask(ray.get(reference))
-        while len(_known) > MAX_TASKS:
-            _known.popitem(last=False)
-    _known.move_to_end(name)
-    return _known[name]
+    return KnownTask(ray.get(reference))
 
 
 def _from_here(error: HeadcountError) -> HeadcountError:

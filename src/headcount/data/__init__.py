@@ -1,1 +1,1 @@
-"""Raw data as it comes: images, passages, embeddings."""
+"""Readers of data as people have it: arrays, tables, lines and images."""

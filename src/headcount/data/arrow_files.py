@@ -1,8 +1,11 @@
 """Arrow's tables: .parquet, .arrow and .feather files, and folders that Hugging Face's `save_to_disk` wrote."""
 
+import contextlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +13,9 @@ import numpy as np
 
 from .._limits import require_fits, require_within
 from ..errors import HeadcountError, InputError, require
-from .examples import Arrays, Wanted
+from .examples import LoadedExamples, Wanted
 from .memory import read_limited
-from .tables import Columns, examples_of_table
+from .tables import Column, Columns, examples_of_table
 
 AGAIN = "write the dataset again with save_to_disk"
 BATCH_ROWS = 4096
@@ -28,40 +31,34 @@ def is_saved_dataset(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("dataset_dict.json", "dataset_info.json", "state.json"))
 
 
-def read_arrow_table(path: Path, wanted: Wanted) -> Arrays:
+def read_arrow_table(path: Path, wanted: Wanted) -> LoadedExamples:
     """Return the examples of a .parquet, .arrow or .feather file."""
     arrow = _pyarrow(path)
-    return examples_of_table(path, _columns(path, _read(path, arrow), arrow), wanted)
+    return examples_of_table(path, _table_columns(path, _read_table(path, arrow), arrow), wanted)
 
 
-def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
+def read_saved_dataset(folder: Path, wanted: Wanted) -> LoadedExamples:
     """Return the examples of a dataset folder; of several splits, train and the first for validation."""
     arrow = _pyarrow(folder)
     if not (folder / "dataset_dict.json").is_file():
-        table = _read_split(folder, arrow)
-        return examples_of_table(folder, _columns(folder, table, arrow), wanted)
-    splits = _json(folder / "dataset_dict.json").get("splits")
-    good = isinstance(splits, list) and splits and all(isinstance(split, str) and split for split in splits)
-    require(bool(good), f"{folder / 'dataset_dict.json'} must list its splits, got {splits!r}.")
-    assert isinstance(splits, list)
+        return examples_of_table(folder, _table_columns(folder, _read_split(folder, arrow), arrow), wanted)
+    splits = json.loads(read_limited(folder / "dataset_dict.json"))["splits"]
     others = [split for split in splits if split != "train"]
     if "train" not in splits or not others:
-        listed = ", ".join(splits)
-        require(len(splits) == 1, f"{folder} has no split train, only {listed}; name one: {folder / splits[0]}.")
+        listed = f"{folder} has no split train, only {', '.join(splits) or 'none'}"
+        require(len(splits) == 1, f"{listed}; name one: {folder / next(iter(splits), '')}.")
         return read_saved_dataset(_inside(folder, splits[0]), wanted)
     validation = next((split for split in VALIDATION_SPLITS if split in splits), others[0])
-    parts = [_read_split(_inside(folder, split), arrow) for split in ("train", validation)]
-    names = [part.schema.names for part in parts]
-    require(sorted(names[0]) == sorted(names[1]), f"{folder}: train and {validation} must have the same columns.")
-    try:
-        table = arrow.concat_tables([parts[0], parts[1].select(names[0])], promote_options="permissive")
-    except arrow.ArrowException as error:
-        raise InputError(f"{folder}: train and {validation} must have columns of the same types.") from error
+    train, validated = (_read_split(_inside(folder, split), arrow) for split in ("train", validation))
+    names = train.schema.names
+    same = f"{folder}: train and {validation} must have the same columns."
+    require(sorted(names) == sorted(validated.schema.names), same)
+    table = arrow.concat_tables([train, validated.select(names)], promote_options="permissive")
     unused = [split for split in others if split != validation]
     notes = [f"{folder.name}: validation examples are the split {validation}"]
     notes += [f"{folder.name}: not used: the split {', '.join(unused)}"] if unused else []
-    read = examples_of_table(folder, _columns(folder, table, arrow), wanted, held_out=parts[1].num_rows)
-    return Arrays(read.named, (*notes, *read.notes), read.held_out)
+    read = examples_of_table(folder, _table_columns(folder, table, arrow), wanted, held_out=validated.num_rows)
+    return replace(read, notes=(*notes, *read.notes))
 
 
 def _pyarrow(path: Path) -> Any:
@@ -80,40 +77,19 @@ def _inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(read_limited(path))
-    except InputError:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} cannot be read as JSON ({type(error).__name__}); {AGAIN}.") from error
-    require(isinstance(content, dict), f"{path} must hold a JSON object, got {type(content).__name__}.")
-    return content
-
-
 def _read_split(folder: Path, arrow: Any) -> Any:
     """Return the table of one split, whose state lists its files."""
-    require(folder.is_dir(), f"no folder {folder}; {AGAIN}.")
+    files = sorted(folder.glob("data-*.arrow"))
     if (folder / "state.json").is_file():
-        listed = _json(folder / "state.json").get("_data_files")
-        entries = listed if isinstance(listed, list) else []
-        names = [entry.get("filename") for entry in entries if isinstance(entry, dict)]
-        require(
-            all(isinstance(name, str) for name in names), f"{folder / 'state.json'} lists files without names; {AGAIN}."
-        )
-        files = [_inside(folder, name) for name in names if isinstance(name, str)]
-    else:
-        files = sorted(folder.glob("data-*.arrow"))
+        listed = json.loads(read_limited(folder / "state.json"))["_data_files"]
+        files = [_inside(folder, entry["filename"]) for entry in listed]
     require(len(files) > 0, f"{folder} has no data files (data-00000-of-00001.arrow); {AGAIN}.")
     for file in files:
         require(file.is_file(), f"{folder} lacks {file.name}, which its state.json lists; {AGAIN}.")
-    try:
-        return arrow.concat_tables([_read(file, arrow) for file in files])
-    except arrow.ArrowException as error:
-        raise InputError(f"{folder}: its data files must have the same columns; {AGAIN}.") from error
+    return arrow.concat_tables([_read_table(file, arrow) for file in files])
 
 
-def _read(path: Path, arrow: Any) -> Any:
+def _read_table(path: Path, arrow: Any) -> Any:
     """Read a table and check it in full, so that damaged lengths are an error rather than a crash."""
     with open(path, "rb") as file:
         start = file.read(6)
@@ -163,33 +139,37 @@ def _batches(path: Path, batches: Iterable[Any], schema: Any, arrow: Any) -> Any
     return arrow.Table.from_batches(parts, schema)
 
 
-def _columns(path: Path, table: Any, arrow: Any) -> Columns:
+def _table_columns(path: Path, table: Any, arrow: Any) -> Columns:
     names = table.schema.names
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    require(repeated is None, f'{path} has two columns called "{repeated}"; rename one.')
-    few = f"{path} has only the columns {names}; sequences and targets are needed."
-    require(len(names) > 1, few)
+    for name, count in Counter(names).items():
+        require(count == 1, f'{path} has two columns called "{name}"; rename one.')
+    require(len(names) > 1, f"{path} has only the columns {names}; sequences and targets are needed.")
     require(table.num_rows > 0, f"{path} has no rows; it needs at least one per example.")
     labels = _class_names(path, table.schema)
     columns: dict[str, Any] = {}
     for name in names:
-        values = _values(path, name, table.column(name).combine_chunks(), arrow)
-        columns[name] = values if name not in labels else _named(path, name, values, labels[name])
+        values: Any = _column_values(path, name, table.column(name).combine_chunks(), arrow)
+        if name in labels:  # by their names instead of their places
+            wrong = values[(values < 0) | (values >= len(labels[name]))]
+            number = f"0 to {len(labels[name]) - 1}, got {wrong.flat[0] if wrong.size else None}"
+            require(wrong.size == 0, f"{path}: labels in column {name} must be {number} (-1 marks a missing label).")
+            values = np.array(labels[name], object)[values]
+        columns[name] = values
     return columns
 
 
-def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = False) -> np.ndarray | list[np.ndarray]:
+def _column_values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = False) -> Column:
     """Return a column as numbers, as text, or as lists of numbers."""
     kind, types = array.type, arrow.types
     if isinstance(kind, arrow.BaseExtensionType):
-        return _values(path, name, array.storage, arrow, in_lists=in_lists)
+        return _column_values(path, name, array.storage, arrow, in_lists=in_lists)
     missing = np.flatnonzero(np.asarray(array.is_null()))
     if types.is_dictionary(kind) and not len(missing):  # only entries that occur are made values, each once
         used, codes = np.unique(array.indices.to_numpy(zero_copy_only=False), return_inverse=True)
         entries = array.dictionary.take(arrow.array(used))
         missing = np.flatnonzero(np.asarray(entries.is_null())[codes])
         if not len(missing):
-            values = _values(path, name, entries, arrow, in_lists=in_lists)
+            values = _column_values(path, name, entries, arrow, in_lists=in_lists)
             return values[codes] if isinstance(values, np.ndarray) else [values[code] for code in codes]
     if len(missing):
         where = f"{path}: a list in column" if in_lists else f"{path}, row {missing[0] + 1}: column"
@@ -201,48 +181,27 @@ def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = F
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return np.array(array.to_pylist(), object)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _lists(path, name, array, arrow)
+        return _list_values(path, name, array, arrow)
     raise InputError(f"{path}: column {name} holds {kind}, neither numbers nor lists of them; remove it.")
 
 
-def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[np.ndarray]:
+def _list_values(path: Path, name: str, array: Any, arrow: Any) -> Column:
     """Return one array where all lists are of one length, otherwise an array per list."""
     lengths = arrow.compute.list_value_length(array).to_numpy(zero_copy_only=False)
-    empty = np.flatnonzero(lengths == 0)
-    if len(empty):
-        raise InputError(f"{path}: column {name} has an empty list (list {empty[0] + 1}); drop that row.")
-    inner = _values(path, name, array.flatten(), arrow, in_lists=True)
+    inner = _column_values(path, name, array.flatten(), arrow, in_lists=True)
     if not isinstance(inner, np.ndarray):
         raise InputError(f"{path}: the tokens in column {name} must all have the same number of values.")
-    require(inner.dtype.kind in "fiub", f"{path}: column {name} holds lists of text; token ids must be whole numbers.")
     if len(set(lengths.tolist())) == 1:
         return inner.reshape(len(lengths), int(lengths[0]), *inner.shape[1:])
     return np.split(inner, np.cumsum(lengths)[:-1])
 
 
 def _class_names(path: Path, schema: Any) -> dict[str, list[str]]:
-    """Read the class names that Hugging Face's datasets store with a schema, by column."""
-    stored = (schema.metadata or {}).get(b"huggingface")
-    content: Any = {}
-    if stored is not None:
-        try:
-            content = json.loads(stored)["info"]["features"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            content = {}
-    elif path.is_dir() and (path / "dataset_info.json").is_file():
-        content = _json(path / "dataset_info.json").get("features")
-    features = content.items() if isinstance(content, dict) else ()
-    named = {name: f.get("names") for name, f in features if isinstance(f, dict) and f.get("_type") == "ClassLabel"}
-    return {name: list(map(str, names)) for name, names in named.items() if isinstance(names, list) and names}
-
-
-def _named(path: Path, name: str, values: Any, names: list[str]) -> np.ndarray:
-    """Classes by their names instead of their places."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
-        raise InputError(
-            f"{path}: column {name} is declared as class labels but does not hold whole numbers; write it as integers."
-        )
-    wrong = values[(values < 0) | (values >= len(names))]
-    number = f"0 to {len(names) - 1}, got {wrong.flat[0] if wrong.size else None}"
-    require(wrong.size == 0, f"{path}: labels in column {name} must be {number} (-1 marks a missing label).")
-    return np.array(names, object)[values]
+    """Read the class names that Hugging Face's datasets store with a schema, by column; none where they are damaged."""
+    stored, info = (schema.metadata or {}).get(b"huggingface"), path / "dataset_info.json"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError, AttributeError):
+        content = json.loads(read_limited(info)) if stored is None else json.loads(stored)["info"]
+        features = {name: each for name, each in content["features"].items() if isinstance(each, dict)}
+        labels = {name: each for name, each in features.items() if each.get("_type") == "ClassLabel"}
+        return {name: list(map(str, each["names"])) for name, each in labels.items()}
+    return {}

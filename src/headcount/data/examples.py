@@ -1,6 +1,6 @@
 """Examples read from a file: sequences x with targets y.
 
-Every reader gives arrays by name; `assemble_examples` checks the names, and joins validation to training examples.
+A reader hands its arrays to `examples_of_arrays`, which checks their names and joins validation to training examples.
 Sequences of unequal lengths are an array of objects. What the arrays hold is checked by the task that is made of them.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from ..errors import InputError, did_you_mean, require
-from .values import as_array, kind_of, ragged, read_mask
+from .values import as_array, kind_of, read_mask
 
 NAMES = ("x", "y", "mask", "lengths", "x_validation", "y_validation", "mask_validation", "lengths_validation")
 
@@ -21,18 +21,9 @@ NAMES = ("x", "y", "mask", "lengths", "x_validation", "y_validation", "mask_vali
 class Wanted(NamedTuple):
     """What a user says about a file: the target's file or columns, the column of sequences, a target per token."""
 
-    targets: str | None = None
-    sequence: str | None = None
-    per_token: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Arrays:
-    """The arrays of a file by name, and in sentences how they were read; `held_out` rows at the end are validation."""
-
-    named: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
-    held_out: int | None = None
+    targets: str | None
+    sequence: str | None
+    per_token: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,48 +53,42 @@ def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
     return InputError(f"{sentence} In Python this converts it:\n{code}")
 
 
-def assemble_examples(path: Path, arrays: Arrays) -> LoadedExamples:
-    """Return the examples of a file, from its arrays.
+def examples_of_arrays(
+    path: Path, named: Mapping[str, Any], notes: tuple[str, ...] = (), held_out: int | None = None
+) -> LoadedExamples:
+    """Return the examples of a file from its arrays by name, of which `held_out` at the end are for validation.
 
-    Raises:
-        InputError: An array is missing or unknown, or training and validation, x and y, or x and mask do not match.
+    Raises `InputError` if an array is missing or unknown, or if training and validation, x and y, or x and mask do not
+    match.
     """
-    named = arrays.named
     for name in ("x", "y"):
         listed = ", ".join(map(str, named)) or "none"
         near = did_you_mean(name, [other for other in named if str(other).lower().startswith(name)])
         require(name in named, f"{path} must hold arrays named x and y, found {listed}.{near}", what=name)
-    unknown = [str(name) for name in named if name not in NAMES]
-    if unknown:
-        hint = f"{did_you_mean(unknown[0], NAMES)} Known: {', '.join(NAMES)}; remove it or rename it."
-        raise InputError(f'{path} has the array "{unknown[0]}", which is not read.{hint}', given=unknown[0])
+    for name in named:
+        hint = f"{did_you_mean(str(name), NAMES)} Known: {', '.join(NAMES)}; remove it or rename it."
+        require(name in NAMES, f'{path} has the array "{name}", which is not read.{hint}')
     try:
-        return _loaded(named, arrays)
+        train = _read_part(named, "")
+        if any(name.endswith("_validation") for name in named):
+            train, held_out = _with_validation(train, named)
+        return replace(train, held_out=held_out, notes=notes)
     except InputError as error:
-        raise InputError(f"{path}: {error}", what=error.what, given=error.given, needed=error.needed) from error
+        raise InputError(f"{path}: {error}", what=error.what) from error
 
 
-def _loaded(named: Mapping[str, Any], arrays: Arrays) -> LoadedExamples:
-    """Return the examples of these arrays; a refusal names no file yet."""
-    train = _part(named, "")
-    later = [name for name in NAMES if name.endswith("_validation") and name in named]
-    if not later:
-        return replace(train, held_out=arrays.held_out, notes=arrays.notes)
+def _with_validation(train: LoadedExamples, named: Mapping[str, Any]) -> tuple[LoadedExamples, int]:
+    """Return training and validation examples, and how many are for validation."""
     for name in ("x_validation", "y_validation"):
-        require(name in named, f"there is {later[0]} but no {name}; add it.", what=name)
-    validation = _part(named, "_validation")
-    both = [part.mask for part in (train, validation) if part.mask is not None]
-    require(len(both) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
-    return LoadedExamples(
-        x=_joined("x", train.x, validation.x),
-        y=_joined("y", train.y, validation.y),
-        mask=np.concatenate(both) if both else None,
-        held_out=len(validation.y),
-        notes=arrays.notes,
-    )
+        require(name in named, f"there are validation examples but no {name}; add it.", what=name)
+    validation = _read_part(named, "_validation")
+    masks = [part.mask for part in (train, validation) if part.mask is not None]
+    require(len(masks) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
+    x, y = _joined("x", train.x, validation.x), _joined("y", train.y, validation.y)
+    return LoadedExamples(x, y, np.concatenate(masks) if masks else None), len(validation.y)
 
 
-def _part(named: Mapping[str, Any], ending: str) -> LoadedExamples:
+def _read_part(named: Mapping[str, Any], ending: str) -> LoadedExamples:
     """Return the training examples, or with an ending the validation examples."""
     x, y = (as_array(named[name + ending], name + ending) for name in ("x", "y"))
     for name, array in (("x", x), ("y", y)):
@@ -118,28 +103,27 @@ def _mask(x: np.ndarray, mask: Any, lengths: Any, ending: str) -> Bool[np.ndarra
     """Return which tokens are there, from a mask or from the number of tokens per example."""
     if mask is None and lengths is None:
         return None
-    require(
-        mask is None or lengths is None,
-        f"there are both mask{ending} and lengths{ending}; one is enough, remove the other.",
-    )
+    both = f"there are both mask{ending} and lengths{ending}; one is enough, remove the other."
+    require(mask is None or lengths is None, both)
     equal = x.dtype != object and x.ndim > 1
     require(equal, f"a mask or lengths need x{ending} of one length, of shape (examples, length) or more axes.")
     if mask is not None:
         return read_mask(mask, x.shape[:2], f"mask{ending}")
-    counts, name = as_array(lengths, f"lengths{ending}"), f"lengths{ending}"
+    name = f"lengths{ending}"
+    counts = as_array(lengths, name)
     needed = f"one whole number per example, each from 1 to {x.shape[1]}"
     whole = counts.shape == (len(x),) and counts.dtype.kind in "iu"
     require(whole, what=name, given=f"{counts.dtype} of shape {counts.shape}", needed=needed)
     wrong = counts[(counts < 1) | (counts > x.shape[1])]
-    require(not wrong.size, what=name, given=wrong[0].item() if wrong.size else None, needed=needed)
+    require(not wrong.size, what=name, given=wrong[:1].tolist(), needed=needed)
     return np.arange(x.shape[1]) < counts[:, None]
 
 
 def _joined(name: str, train: np.ndarray, validation: np.ndarray) -> np.ndarray:
-    """Validation examples behind training examples, where both are of one kind and shape."""
+    """Append validation examples to training examples, where both are of one kind and shape."""
     kinds = kind_of(train), kind_of(validation)
     if "object" in kinds:  # of unequal lengths, or refused later
-        return ragged([*train, *validation])
+        return np.fromiter([*train, *validation], object)
     require(kinds[0] == kinds[1], f"{name} holds {kinds[0]} but {name}_validation {kinds[1]}; they must match.")
     shapes = f"{name} has shape {train.shape} but {name}_validation {validation.shape}"
     require(train.shape[1:] == validation.shape[1:], f"{shapes}; all axes but the first must match.")

@@ -1,6 +1,6 @@
 """Examples from any file people have: the format that reads it, or the lines of Python that convert it to one.
 
-A format is a function from a file to its arrays by name, and a row of `FORMATS`.
+A format is a function from a file to its examples, and a row of `FORMS`.
 """
 
 import os
@@ -10,61 +10,55 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._limits import too_large
-from ..errors import HeadcountError, InputError, require
+from ..errors import HeadcountError, InputError, one_line_of, require
 from .array_files import holds_examples, read_json, read_json_lines, read_npy, read_npz, read_pt, read_safetensors
 from .arrow_files import is_saved_dataset, read_arrow_table, read_saved_dataset
-from .examples import Arrays, LoadedExamples, Wanted, assemble_examples, ending, with_lines
+from .examples import LoadedExamples, Wanted, ending, with_lines
 from .text_tables import read_text_table
 
 __all__ = ["LoadedExamples", "are_examples", "ending", "read_examples"]
 
 
-class Format(NamedTuple):
-    """Reads the arrays of a file, whose options `targets` and `sequence` it `takes`; `write` says how to write one."""
+class FileFormat(NamedTuple):
+    """Reads the examples of a file.
 
-    read: Callable[[Path, Wanted], Arrays]
+    `takes` are those of the options `targets` and `sequence` that it has; `write` says how to write such a file.
+    """
+
+    read: Callable[[Path, Wanted], LoadedExamples]
     write: str
     takes: tuple[str, ...] = ()
 
 
 TABLE = ("targets", "sequence")
-NPZ = Format(read_npz, "np.savez(path, x=x, y=y), unequal sequences padded, with their lengths")
-TEXT_TABLE = Format(read_text_table, "one row of cells per line", TABLE)
-ARROW_TABLE = Format(read_arrow_table, "one row per example or token", TABLE)
-PT = Format(read_pt, "torch.save({'x': x, 'y': y}, path)")
-JSON_LINES = Format(read_json_lines, '{"x": [...], "y": ...} in every line')
-FORMATS: dict[str, Format] = {
-    ".npz": NPZ,
-    ".npy": Format(read_npy, "np.save(path, x), and y in another", ("targets",)),
-    ".csv": TEXT_TABLE,
-    ".csv.gz": TEXT_TABLE,
-    ".tsv": TEXT_TABLE,
-    ".tsv.gz": TEXT_TABLE,
-    ".parquet": ARROW_TABLE,
-    ".arrow": ARROW_TABLE,
-    ".feather": ARROW_TABLE,
-    ".pt": PT,
-    ".pth": PT,
-    ".safetensors": Format(read_safetensors, "save_file({'x': x, 'y': y}, path)"),
-    ".json": Format(read_json, '{"x": [...], "y": [...]} or a list of examples, in UTF-8'),
-    ".jsonl": JSON_LINES,
-    ".jsonl.gz": JSON_LINES,
+FORMS = {
+    ".npz": FileFormat(read_npz, "np.savez(path, x=x, y=y), unequal sequences padded, with their lengths"),
+    ".npy": FileFormat(read_npy, "np.save(path, x), and y in another", ("targets",)),
+    ".csv .csv.gz .tsv .tsv.gz": FileFormat(read_text_table, "one row of cells per line", TABLE),
+    ".parquet .arrow .feather": FileFormat(read_arrow_table, "one row per example or token", TABLE),
+    ".pt .pth": FileFormat(read_pt, "torch.save({'x': x, 'y': y}, path)"),
+    ".safetensors": FileFormat(read_safetensors, "save_file({'x': x, 'y': y}, path)"),
+    ".json": FileFormat(read_json, '{"x": [...], "y": [...]} or a list of examples, in UTF-8'),
+    ".jsonl .jsonl.gz": FileFormat(read_json_lines, '{"x": [...], "y": ...} in every line'),
 }
+FORMATS = {kind: form for kinds, form in FORMS.items() for kind in kinds.split()}
+SAVED_DATASET = FileFormat(read_saved_dataset, "save_to_disk", TABLE)
 SAVE = "np.savez({npz}, x=x, y=y)  # x: (examples, length, dim) numbers, y: one target per example"
-CONVERSIONS = {
-    ".pkl": ("import pickle, numpy as np", "x, y = pickle.load(open({path}, 'rb'))  # if you trust it", SAVE),
+CODE = {
+    ".pkl .pickle .joblib .p": (
+        "import pickle, numpy as np", "x, y = pickle.load(open({path}, 'rb'))  # if you trust it", SAVE
+    ),
     ".mat": ("import scipy.io, numpy as np", "mat = scipy.io.loadmat({path}); x, y = mat['x'], mat['y'].ravel()", SAVE),
-    ".h5": ("import h5py, numpy as np", "data = h5py.File({path}); x, y = data['x'][:], data['y'][:]", SAVE),
-    ".xlsx": ("import pandas as pd", "pd.read_excel({path}).to_csv({csv}, index=False)"),
-    ".txt": ("import numpy as np", "table = np.loadtxt({path}); x, y = table[:, :-1], table[:, -1]", SAVE),
-    ".zip": ("import shutil", "shutil.unpack_archive({path}, {stem})  # then name a file or folder inside it"),
-    "": ("import numpy as np", "x, y = ...  # as you read this file", SAVE),
+    ".h5 .hdf5 .hdf": (
+        "import h5py, numpy as np", "data = h5py.File({path}); x, y = data['x'][:], data['y'][:]", SAVE
+    ),
+    ".xlsx .xls .ods": ("import pandas as pd", "pd.read_excel({path}).to_csv({csv}, index=False)"),
+    ".txt .dat .data": ("import numpy as np", "table = np.loadtxt({path}); x, y = table[:, :-1], table[:, -1]", SAVE),
+    ".zip .tar": ("import shutil", "shutil.unpack_archive({path}, {stem})  # then name a file or folder inside it"),
+    ".wav .mp3 .flac .ogg .m4a": ("import numpy as np", "x, y = ...  # as you read this file", SAVE),
 }  # fmt: skip
-SAME = {
-    ".pickle": ".pkl", ".joblib": ".pkl", ".p": ".pkl", ".hdf5": ".h5", ".hdf": ".h5", ".xls": ".xlsx", ".ods": ".xlsx",
-    ".dat": ".txt", ".data": ".txt", ".tar": ".zip", ".wav": "", ".mp3": "", ".flac": "", ".ogg": "", ".m4a": "",
-}  # fmt: skip
-"""Endings that are converted as another is."""
+CONVERSIONS = {kind: lines for kinds, lines in CODE.items() for kind in kinds.split()}
+"""Endings that are not read, and lines of Python that convert such a file."""
 SPECIAL = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISCHR: "a device", stat.S_ISBLK: "a device"}
 
 
@@ -79,7 +73,7 @@ def are_examples(path: Path) -> bool:
     if ending(path).startswith(".jsonl"):
         require_file(path)
         return holds_examples(path)
-    return ending(path) in FORMATS or ending(path) in (CONVERSIONS.keys() | SAME.keys()) - {""}
+    return ending(path) in FORMATS or ending(path) in CONVERSIONS
 
 
 def read_examples(
@@ -114,38 +108,29 @@ def read_examples(
     is_folder = os.path.isdir(path) and is_saved_dataset(path)
     if not is_folder:
         require_file(path)
-    form = Format(read_saved_dataset, "save_to_disk", TABLE) if is_folder else FORMATS.get(ending(path))
+    form = SAVED_DATASET if is_folder else FORMATS.get(ending(path))
     if form is None:
         raise not_read(path)
-    _refuse_options(path, wanted, form)
-    try:
-        return assemble_examples(path, _read(path, wanted, form))
-    except MemoryError as error:  # Arrow's own is one, too
-        raise too_large(path) from error
-
-
-def _read(path: Path, wanted: Wanted, form: Format) -> Arrays:
-    try:
-        return form.read(path, wanted)
-    except (HeadcountError, MemoryError):
-        raise
-    except Exception as error:  # the libraries raise many types for a damaged file
-        cause = " ".join(str(error).split()).rstrip(".")[:100]
-        fix = f"check its permissions, copy it again, or write it again ({form.write})"
-        raise InputError(f"{path} cannot be read ({type(error).__name__}: {cause}); {fix}.") from error
-
-
-def _refuse_options(path: Path, wanted: Wanted, form: Format) -> None:
     for name, why in (("targets", "holds both x and y"), ("sequence", "is no table of one token per row")):
         given = getattr(wanted, name)
         needless = f"{path} {why}, so {name} {given} is not needed; leave it out."
-        require(given is None or name in form.takes, needless, what=name, given=given)
+        require(given is None or name in form.takes, needless, what=name)
+    try:
+        return form.read(path, wanted)
+    except MemoryError as error:  # Arrow's own is one, too
+        raise too_large(path) from error
+    except HeadcountError:
+        raise
+    except Exception as error:  # the libraries raise many types for a damaged file
+        cause = one_line_of(error)[:100]
+        fix = f"check its permissions, copy it again, or write it again ({form.write})"
+        raise InputError(f"{path} cannot be read ({type(error).__name__}: {cause}); {fix}.") from error
 
 
 def not_read(path: Path) -> InputError:
     """Return the refusal of a file that is not read: a sentence, and the lines that convert it."""
     kind = ending(path)
-    lines = CONVERSIONS.get(SAME.get(kind, kind), CONVERSIONS[""])
+    lines = CONVERSIONS.get(kind, CONVERSIONS[".wav"])
     what = f"{kind} files are" if kind else "a file without an ending is"
     read = ", ".join(kind for kind in FORMATS if not kind.endswith(".gz"))
     return with_lines(f"{path}: {what} not read ({read} are).", path, *lines)

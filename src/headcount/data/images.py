@@ -7,7 +7,6 @@ FOLDER/train/CLASS/IMAGE         validation in the first of FOLDER/val, FOLDER/v
 import math
 import os
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from jaxtyping import Float64, Int32, UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from .._limits import require_fits, require_size
-from ..errors import InputError, require, require_count
+from ..errors import InputError, one_line_of, require, require_count
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 VALIDATION_FOLDERS = ("val", "validation", "test")
@@ -43,16 +42,10 @@ class ImageSet:
 def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
     """Read a folder with one subfolder per class, or with train/ and val/ that each have them.
 
-    Args:
-        path: the folder.
-        side: crop every image about its centre and resize it to this many pixels; by default images are not changed
-            and must be squares of one size.
+    Classes and files are in alphabetical order, validation images last. `side` crops every image about its centre and
+    resizes it to this many pixels; by default images are not changed, and must be squares of one size.
 
-    Returns:
-        The images, classes and files in alphabetical order, validation images last.
-
-    Raises:
-        InputError: a folder of another layout, or a file that is not an image or is damaged.
+    Raises `InputError` for a folder of another layout, and for a file that is not an image or is damaged.
     """
     if side is not None:
         require_count("side", side)
@@ -60,20 +53,15 @@ def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
     require(path.is_dir(), f"{path} is not a folder; give one with a subfolder of images per class.")
     training, validation = _split(path)
     classes = _classes(training)
-    require(
-        len(classes) >= 2,
-        f"{training} must have at least 2 subfolders, one per class, got {', '.join(classes) or 'none'}.",
-    )
-    files = _files(training, classes)
-    held_out = None
+    found = ", ".join(classes) or "none"
+    require(len(classes) >= 2, f"{training} must have at least 2 subfolders, one per class, got {found}.")
+    files, held_out = _files(training, classes), None
     if validation is not None:
         validated = _classes(validation)
         require(len(validated) > 0, f"{validation} must have a subfolder per class, got none.")
-        unknown = [name for name in validated if name not in classes]
-        require(
-            not unknown,
-            f"{validation} has classes that {training} does not have: {', '.join(unknown)}; add or remove them.",
-        )
+        unknown = ", ".join(name for name in validated if name not in classes)
+        message = f"{validation} has classes that {training} does not have: {unknown}; add or remove them."
+        require(not unknown, message)
         validation_files = _files(validation, validated)
         files, held_out = files + validation_files, len(validation_files)
     return ImageSet(
@@ -88,7 +76,7 @@ def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
 def colour_statistics(
     images: UInt8[np.ndarray, "images height width 3"],
 ) -> tuple[Float64[np.ndarray, " 3"], Float64[np.ndarray, " 3"]]:
-    """Mean and standard deviation of red, green and blue over all pixels, scaled to [0, 1].
+    """Return mean and standard deviation of red, green and blue over all pixels, scaled to [0, 1].
 
     Computed from a histogram of the 256 levels, so that no image is converted to floating point.
     """
@@ -103,11 +91,6 @@ def colour_statistics(
     return mean, np.sqrt(np.sum(shares * (levels - mean[:, None]) ** 2, axis=1))
 
 
-def reason(error: Exception) -> str:
-    """Another library's error message on one line, without its full stop."""
-    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
-
-
 def visible_entries(folder: Path) -> list[Path]:
     """List what is in `folder`, sorted by name, without hidden and system files."""
     try:
@@ -118,7 +101,7 @@ def visible_entries(folder: Path) -> list[Path]:
 
 
 def _is_image(path: Path) -> bool:
-    return path.suffix.lower() in ENDINGS
+    return path.suffix.lower() in ENDINGS and not path.is_dir()
 
 
 def _split(path: Path) -> tuple[Path, Path | None]:
@@ -127,11 +110,8 @@ def _split(path: Path) -> tuple[Path, Path | None]:
     if "train" not in folders or not _classes(path / "train"):
         return path, None
     parts = [name for name in VALIDATION_FOLDERS if name in folders]
-    require(
-        len(parts) > 0,
-        f"{path} has train but none of {', '.join(VALIDATION_FOLDERS)}; "
-        f"give {path / 'train'} to hold out some of its images.",
-    )
+    missing = f"{path} has train but none of {', '.join(VALIDATION_FOLDERS)}"
+    require(len(parts) > 0, f"{missing}; give {path / 'train'} to hold out some of its images.")
     others = sorted(folders - {"train", *VALIDATION_FOLDERS})
     require(not others, f"{path} has both train and other folders ({', '.join(others)}); move classes into train.")
     return path / "train", path / parts[0]
@@ -140,12 +120,9 @@ def _split(path: Path) -> tuple[Path, Path | None]:
 def _classes(folder: Path) -> tuple[str, ...]:
     entries = visible_entries(folder)
     names = tuple(entry.name for entry in entries if entry.is_dir())
-    loose = [entry.name for entry in entries if not entry.is_dir() and _is_image(entry)]
-    require(
-        not (names and loose),
-        f"{folder} has both folders and images ({loose[0] if loose else ''}); "
-        "move every image into the folder of its class.",
-    )
+    loose = next((entry.name for entry in entries if _is_image(entry)), "")
+    both = f"{folder} has both folders and images ({loose}); move every image into the folder of its class."
+    require(not (names and loose), both)
     return names
 
 
@@ -155,10 +132,8 @@ def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
     for name in classes:
         entries = visible_entries(folder / name)
         for entry in entries:
-            require(
-                _is_image(entry) and not entry.is_dir(),
-                f"{entry} is not an image file; remove it: the folder of a class may only hold {', '.join(ENDINGS)}.",
-            )
+            only = f"the folder of a class may only hold {', '.join(ENDINGS)}"
+            require(_is_image(entry), f"{entry} is not an image file; remove it: {only}.")
         require(len(entries) > 0, f"{folder / name} has no images; every class needs at least one.")
         files += [(entry, name) for entry in entries]
     return files
@@ -166,40 +141,30 @@ def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
 
 def _read_all(files: list[Path], side: int | None) -> UInt8[np.ndarray, "images side side 3"]:
     """Return the images of `files`, in their order, read one by one into one array."""
-    read = _read_each(files, side)
-    first = next(read)
-    require_fits(f"{len(files):,} images of {_size(first)} pixels", len(files) * first.nbytes)
+    first = _read_square(files[0], side)
+    require_fits(f"{len(files):,} images of {len(first)} x {len(first)} pixels", len(files) * first.nbytes)
     images = np.empty((len(files), *first.shape), np.uint8)
-    images[0] = first
-    for index, image in enumerate(read, start=1):
-        require(
-            image.shape == first.shape,
-            f"{files[index]} is {_size(image)} pixels but {files[0]} is {_size(first)}; "
-            f"resize all with --side {min(image.shape[0], first.shape[0])}.",
-        )
-        images[index] = image
+    for place, file in enumerate(files):
+        image = first if place == 0 else _read_square(file, side)
+        sizes = f"{file} is {len(image)} x {len(image)} pixels but {files[0]} is {len(first)} x {len(first)}"
+        fix = f"resize all with --side {min(len(image), len(first))}"
+        require(len(image) == len(first), f"{sizes}; {fix}.")
+        images[place] = image
     return images
 
 
-def _size(image: np.ndarray) -> str:
-    return f"{image.shape[1]} x {image.shape[0]}"
-
-
-def _read_each(files: list[Path], side: int | None) -> Iterator[UInt8[np.ndarray, "_ _ 3"]]:
-    for file in files:
-        image = open_image(file)
-        width, height = image.size
-        shorter = min(width, height)
-        if side is None:
-            require(
-                width == height,
-                f"{file} is {width} x {height} pixels, not square; crop and resize all images with --side {shorter}.",
-            )
-        else:
-            left, top = (width - shorter) // 2, (height - shorter) // 2
-            image = image.crop((left, top, left + shorter, top + shorter))
-            image = image.resize((side, side), Image.Resampling.BICUBIC)
-        yield np.asarray(image)
+def _read_square(file: Path, side: int | None) -> UInt8[np.ndarray, "side side 3"]:
+    """Return an image that is square, or made so where `side` is given."""
+    image = open_image(file)
+    width, height = image.size
+    shorter = min(width, height)
+    if side is not None:
+        left, top = (width - shorter) // 2, (height - shorter) // 2
+        image = image.crop((left, top, left + shorter, top + shorter))
+        return np.asarray(image.resize((side, side), Image.Resampling.BICUBIC))
+    fix = f"crop and resize all images with --side {shorter}"
+    require(width == height, f"{file} is {width} x {height} pixels, not square; {fix}.")
+    return np.asarray(image)
 
 
 def open_image(file: Path) -> Image.Image:
@@ -218,8 +183,8 @@ def open_image(file: Path) -> Image.Image:
     except UnidentifiedImageError as error:
         raise InputError(f"{file} cannot be read: not an image of a known format; {REPLACE}.") from error
     except Image.DecompressionBombError as error:
-        raise InputError(f"{file} cannot be read: {reason(error)}; resize it before.") from error
+        raise InputError(f"{file} cannot be read: {one_line_of(error)}; resize it before.") from error
     except Exception as error:  # a damaged file can raise nearly anything
-        raise InputError(f"{file} cannot be read: {reason(error)}; {REPLACE}.") from error
+        raise InputError(f"{file} cannot be read: {one_line_of(error)}; {REPLACE}.") from error
     require(not wide, f"{file} has more than 8 bits per channel; save it as 8-bit RGB or grey.")
     return image

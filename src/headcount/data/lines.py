@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._limits import TEXT_FACTOR, max_bytes, max_line_bytes
+from .._limits import TEXT_FACTOR, max_bytes, max_line_bytes, require_fits
 from ..errors import InputError
-from .memory import gzipped_bytes, require_text_fits
+
+MAX_GZIP_RATIO = 1032
+"""Bytes that one byte of a gzip file can stand for at most."""
 
 
 def bad_line(path: Path, line: int, fault: str, fix: str = "correct or remove the line") -> NoReturn:
@@ -20,14 +22,13 @@ def bad_line(path: Path, line: int, fault: str, fix: str = "correct or remove th
 def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
     """Return the lines of a UTF-8 file, numbered from 1, with their ends.
 
-    Raises:
-        InputError: The file is damaged or not UTF-8, a line is longer than `HEADCOUNT_MAX_LINE_MB`, or, where what is
-            read is `kept`, the lines need more memory than is allowed: a packed file may be far larger than it looks.
+    Raises `InputError` if the file is damaged or not UTF-8, a line is longer than `HEADCOUNT_MAX_LINE_MB`, or, where
+    what is read is `kept`, the lines need more memory than is allowed: a packed file may be far larger than it looks.
     """
     number, size, longest, most = 0, 0, max_line_bytes(), max_bytes()
     try:
         if kept:
-            require_text_fits(path, gzipped_bytes(path) if path.name.endswith(".gz") else path.stat().st_size)
+            require_fits(path, TEXT_FACTOR * _said_bytes(path))
         with gzip.open(path, "rb") if path.name.endswith(".gz") else open(path, "rb") as file:
             for number, raw in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
                 size += len(raw)
@@ -35,7 +36,7 @@ def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
                     raise_it = "is it text? The environment variable HEADCOUNT_MAX_LINE_MB raises the limit"
                     bad_line(path, number, f"longer than {longest // 2**20} MiB, the limit", raise_it)
                 if kept and TEXT_FACTOR * size > most:
-                    require_text_fits(path, size)
+                    require_fits(path, TEXT_FACTOR * size)
                 text = raw.decode()
                 yield number, text.removeprefix("\ufeff") if number == 1 else text
     except UnicodeDecodeError as error:
@@ -44,6 +45,17 @@ def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
     except (EOFError, zlib.error, OSError) as error:  # gzip raises each of these for a truncated or damaged file
         fault = f"{path} cannot be read after line {number} ({type(error).__name__}: {error})"
         raise InputError(f"{fault}; copy or download it again.") from error
+
+
+def _said_bytes(path: Path) -> int:
+    """Return a file's size, or what a gzip file says that it holds modulo 4 GiB; 0 where that cannot be right."""
+    size = path.stat().st_size
+    if not path.name.endswith(".gz"):
+        return size
+    with open(path, "rb") as file:
+        file.seek(max(0, size - 4))
+        said = int.from_bytes(file.read(4), "little")
+    return said if said <= MAX_GZIP_RATIO * size else 0
 
 
 def numbered_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:

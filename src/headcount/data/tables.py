@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError, did_you_mean, require
-from .examples import Arrays, Wanted
+from .examples import LoadedExamples, Wanted, examples_of_arrays
 
 Column = np.ndarray | list[np.ndarray]
 """Numbers, or text as objects, one per row; lists are an array of more axes, or a list of arrays."""
@@ -37,17 +37,17 @@ def examples_of_table(
     *,
     row: Callable[[int], str] = lambda place: f"row {place + 1}",
     held_out: int | None = None,
-) -> Arrays:
+) -> LoadedExamples:
     """Return the sequences and targets of a table, whose columns are of one length.
 
-    `row` is the name of a row in a message, `held_out` the number of rows at the end that are for validation.
-
-    Raises:
-        InputError: A column is missing, ambiguous, or text where numbers are needed.
+    `row` is the name of a row in a message, `held_out` the number of rows at the end that are for validation. Raises
+    `InputError` if a column is missing, ambiguous, or text where numbers are needed.
     """
     names, notes = _target_names(path, columns, wanted)
     rest = {name: values for name, values in columns.items() if name not in names}
-    require(len(rest) > 0, f"{path} has no column but the target {_listed(names)}; it needs a column per token.")
+    require(
+        len(rest) > 0, f"{path} has no column but the target {_listed_columns(names)}; it needs a column per token."
+    )
     if wanted.sequence is not None:
         split = f"{path}: a split of its own is of rows, not of sequences; name one split with its folder."
         require(held_out is None, split, what="sequence")
@@ -57,7 +57,7 @@ def examples_of_table(
         nested = {name: values for name, values in rest.items() if not _is_flat(values)}
         named, note = _nested(path, rest, nested) if nested else _wide(path, rest, y)
         named["y"] = y
-    return Arrays(named, (*notes, f"{path.name}: {note}"), held_out)
+    return examples_of_arrays(path, named, (*notes, f"{path.name}: {note}"), held_out)
 
 
 def _is_flat(values: Column) -> bool:
@@ -69,8 +69,8 @@ def _kind(values: Column) -> str:
 
 
 def _require_column(path: Path, columns: Columns, name: str, what: str) -> None:
-    known = f"{did_you_mean(name, columns)} It has: {_listed(list(columns))}."
-    require(name in columns, f'{path} has no column "{name}".{known}', what=what, given=name)
+    known = f"{did_you_mean(name, columns)} It has: {_listed_columns(list(columns))}."
+    require(name in columns, f'{path} has no column "{name}".{known}', what=what)
 
 
 def _target_names(path: Path, columns: Columns, wanted: Wanted) -> tuple[list[str], tuple[str, ...]]:
@@ -81,7 +81,7 @@ def _target_names(path: Path, columns: Columns, wanted: Wanted) -> tuple[list[st
         for name in names:
             _require_column(path, columns, name, "targets")
         twice = f"{path}: {given} names a column twice; name each once."
-        require(len(set(names)) == len(names), twice, what="targets", given=given)
+        require(len(set(names)) == len(names), twice, what="targets")
         return names, ()
     usual = [name for name in columns if name.lower() in TARGET_NAMES]
     if len(usual) == 1:
@@ -89,7 +89,7 @@ def _target_names(path: Path, columns: Columns, wanted: Wanted) -> tuple[list[st
     if not usual and all(re.fullmatch(r"[-+.\deE]+", name) for name in columns):
         raise InputError(f"{path}: the first line has only numbers; a line of column names is needed.")
     fault = f"the columns {', '.join(usual)} could all be" if usual else "no column is called y, target or label, to be"
-    listed = f"name it with targets=COLUMN, one of {_listed(list(columns))}"
+    listed = f"name it with targets=COLUMN, one of {_listed_columns(list(columns))}"
     raise InputError(f"{path}: {fault} the target; {listed}.", what="targets")
 
 
@@ -97,9 +97,9 @@ def _targets(path: Path, columns: Columns, names: list[str]) -> np.ndarray:
     arrays = [columns[name] for name in names]
     for name, values in zip(names, arrays, strict=True):
         one_length = f"{path}: the lists of the target {name} must be of one length."
-        require(isinstance(values, np.ndarray), one_length, what="targets", given=name)
+        require(isinstance(values, np.ndarray), one_length, what="targets")
         plain = len(names) == 1 or (_is_flat(values) and _kind(values) in "fiub")
-        require(plain, f"{path}: of several targets each must be numbers; {name} is not.", what="targets", given=name)
+        require(plain, f"{path}: of several targets each must be numbers; {name} is not.", what="targets")
     return np.asarray(arrays[0]) if len(names) == 1 else np.stack(arrays, axis=1)
 
 
@@ -116,13 +116,12 @@ def _long(
     sequence = str(wanted.sequence)
     _require_column(path, columns, sequence, "sequence")
     same = f"{path}: {sequence} is both the target and the sequence of a row; name two columns."
-    require(sequence not in names, same, what="sequence", given=sequence)
+    require(sequence not in names, same, what="sequence")
     for name, values in columns.items():
         lists = f"{path}: column {name} holds lists, and one row per token has only single values; leave out sequence."
-        require(_is_flat(values), lists, what="sequence", given=sequence)
+        require(_is_flat(values), lists, what="sequence")
     features = [name for name in columns if name not in (*names, sequence)]
-    none = f"{path} has no column but {sequence} and {_listed(names)}; it needs a column of numbers."
-    require(len(features) > 0, none)
+    require(len(features) > 0, f"{path} has no column but {sequence} and {_listed_columns(names)}; it needs numbers.")
     for name in features:
         _require_numeric(path, columns[name], name)
     tokens = np.stack([np.asarray(columns[name], float) for name in features], axis=1)
@@ -134,25 +133,25 @@ def _long(
     if wanted.per_token:
         rows = np.split(targets[order], cuts)
         unequal = f"{path}: a target per token needs sequences of one length, and those of {sequence} differ; pad them."
-        require(len(set(map(len, rows))) == 1, unequal, what="answered_at", given="tokens")
+        require(len(set(map(len, rows))) == 1, unequal, what="answered_at")
         y = np.stack(rows)
     else:
         y = targets[np.sort(first)]
         differs = np.flatnonzero((targets != y[group]).reshape(len(targets), -1).any(axis=1))
         if len(differs):
-            label = f"{_listed(names)} of sequence {columns[sequence][differs[0]]} changes at {row(differs[0])}"
+            label = f"{_listed_columns(names)} of sequence {columns[sequence][differs[0]]} changes at {row(differs[0])}"
             fix = "every row of a sequence repeats its target; a target per token needs answered_at='tokens'"
-            raise InputError(f"{path}: {label}; {fix}.", what="answered_at", given="sequence")
+            raise InputError(f"{path}: {label}; {fix}.", what="answered_at")
     x = np.split(tokens[order], cuts)
-    lengths = sorted(set(map(len, x)))
-    size = " to ".join(map(str, dict.fromkeys((lengths[0], lengths[-1]))))
-    numbers = f"{len(features)} numbers ({_listed(features)})"
+    lengths = list(map(len, x))
+    size = " to ".join(map(str, dict.fromkeys((min(lengths), max(lengths)))))
+    numbers = f"{len(features)} numbers ({_listed_columns(features)})"
     note = f"{len(x)} sequences of {size} tokens, each of {numbers}, in the file's order"
-    return {"x": np.stack(x) if len(lengths) == 1 else x, "y": y}, note
+    return {"x": x, "y": y}, note
 
 
 def _nested(path: Path, rest: Columns, nested: Columns) -> tuple[dict[str, Column], str]:
-    """Lists of tokens: the column x or input_ids, the only one there is, or several with one number per token."""
+    """Read lists of tokens: the column x or input_ids, the only one there is, or several with one number per token."""
     mask = next((name for name in MASK_NAMES if name in nested), None)
     candidates = [name for name in nested if name != mask]
     chosen = [name for name in X_NAMES if name in candidates][:1] or candidates
@@ -160,17 +159,15 @@ def _nested(path: Path, rest: Columns, nested: Columns) -> tuple[dict[str, Colum
     unused = [name for name in rest if name not in chosen and name != mask]
     if len(chosen) > 1 and not all(_is_one_number_per_token(nested[name]) for name in chosen):
         unused = candidates[1:]
-    sequences = f"the sequences are the lists in {chosen[0]}, and {_listed(unused)} would not be read"
+    sequences = f"the sequences are the lists in {chosen[0]}, and {_listed_columns(unused)} would not be read"
     require(not unused, f"{path}: {sequences}; remove what is no target.")
-    x = nested[chosen[0]]
-    if len(chosen) > 1:
-        x = _side_by_side(path, {name: nested[name] for name in chosen})
+    x = nested[chosen[0]] if len(chosen) == 1 else _side_by_side(path, {name: nested[name] for name in chosen})
     named: dict[str, Column] = {"x": x}
-    if mask is not None and isinstance(x, np.ndarray):
+    if mask is not None and isinstance(nested[mask], np.ndarray):
         named["mask"] = nested[mask]
     elif mask is not None:
-        named["x"] = _without_absent(path, x, nested[mask], mask)
-    return named, f"a sequence is the list in the column{'s' if len(chosen) > 1 else ''} {_listed(chosen)}"
+        named["x"] = [tokens[np.asarray(there).astype(bool)] for tokens, there in zip(x, nested[mask], strict=True)]
+    return named, f"a sequence is the list in the column{'s' if len(chosen) > 1 else ''} {_listed_columns(chosen)}"
 
 
 def _is_one_number_per_token(values: Column) -> bool:
@@ -178,22 +175,14 @@ def _is_one_number_per_token(values: Column) -> bool:
     return depth == 1 and _kind(values) == "f"
 
 
-def _side_by_side(path: Path, nested: Columns) -> Column:
+def _side_by_side(path: Path, nested: Columns) -> list[np.ndarray]:
     """Stack several lists per example as the numbers of its tokens."""
     rows = []
     for place, parts in enumerate(zip(*nested.values(), strict=True), start=1):
-        lengths = [len(part) for part in parts]
-        unequal = f"{path}, row {place}: the lists {_listed(list(nested))} differ in length"
-        require(len(set(lengths)) == 1, f"{unequal} ({', '.join(map(str, lengths))}); they must match.")
+        unequal = f"{path}, row {place}: the lists {_listed_columns(list(nested))} differ in length; they must match."
+        require(len(set(map(len, parts))) == 1, unequal)
         rows.append(np.stack(parts, axis=1))
-    return np.stack(rows) if len(set(map(len, rows))) == 1 else rows
-
-
-def _without_absent(path: Path, x: Column, mask: Column, name: str) -> list[np.ndarray]:
-    """Sequences of unequal lengths without the tokens that their mask leaves out."""
-    for place, (tokens, present) in enumerate(zip(x, mask, strict=True), start=1):
-        require(len(tokens) == len(present), f"{path}, row {place}: {name} must be as long as the sequence.")
-    return [tokens[np.asarray(present).astype(bool)] for tokens, present in zip(x, mask, strict=True)]
+    return rows
 
 
 def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict[str, Column], str]:
@@ -202,7 +191,7 @@ def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict[str, Column], 
         _require_token(path, name, np.asarray(values), y)
     features, tokens = _ordered(path, list(rest))
     x = np.stack([np.stack([np.asarray(rest[name], float) for name in token], axis=1) for token in tokens], axis=1)
-    numbers = "one number" if len(features) == 1 else f"{len(features)} numbers ({_listed(features)})"
+    numbers = "one number" if len(features) == 1 else f"{len(features)} numbers ({_listed_columns(features)})"
     columns = f"{tokens[0][0]} to {tokens[-1][-1]}" if len(rest) > 1 else tokens[0][0]
     return {"x": x}, f"a row is a sequence of {len(tokens)} tokens of {numbers}, columns {columns}"
 
@@ -219,8 +208,8 @@ def _ordered(path: Path, names: list[str]) -> tuple[list[str], list[list[str]]]:
     if len(several) > 1:  # one column too many or too few would be read as another layout
         odd = [name for name in names if name not in parts or parts[name][1] not in several]
         missing = [f"{feature}_{n}" for n in numbers for feature in several if (feature, n) not in places]
-        fault = f"{_listed(odd)} is none of them" if odd else f"{_listed(missing)} is missing"
-        raise InputError(f"{path}: the columns of {_listed(several)} are numbered tokens, but {fault}; correct it.")
+        fault = f"{_listed_columns(odd)} is none of them" if odd else f"{_listed_columns(missing)} is missing"
+        raise InputError(f"{path}: {_listed_columns(several)} are numbered tokens, but {fault}; correct it.")
     return [""], [[name] for name in names]
 
 
@@ -245,7 +234,7 @@ def _counts_rows(values: np.ndarray) -> bool:
 
 
 def _is_in_blocks(values: np.ndarray, y: np.ndarray) -> bool:
-    """Whether a column looks like the sequence of a row: words or whole numbers in blocks, with one target each."""
+    """Return whether a column looks like a row's sequence: words or whole numbers in blocks, with one target each."""
     if values.dtype.kind not in "iuO" or y.ndim != 1:
         return False
     changes, blocks = values[1:] != values[:-1], len(np.unique(values))
@@ -253,7 +242,7 @@ def _is_in_blocks(values: np.ndarray, y: np.ndarray) -> bool:
     return MIN_BLOCKS <= blocks == np.sum(changes) + 1 <= len(values) / 1.5 and one_target
 
 
-def _listed(names: list[str]) -> str:
+def _listed_columns(names: list[str]) -> str:
     if len(names) <= LISTED:
         return ", ".join(names)
     return f"{', '.join(names[: LISTED - 1])} .. {names[-1]} ({len(names)} in all)"  # the last is often the target

@@ -7,6 +7,7 @@ import csv
 import itertools
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -15,7 +16,7 @@ import numpy as np
 
 from .._limits import require_fits, require_within
 from ..errors import require
-from .examples import Arrays, Wanted, ending
+from .examples import LoadedExamples, Wanted, ending
 from .lines import bad_line, raw_lines
 from .tables import examples_of_table
 
@@ -28,12 +29,12 @@ MAX_WHOLE = 2**53
 """Up to which whole numbers are exact as floats."""
 
 
-def read_text_table(path: Path, wanted: Wanted) -> Arrays:
+def read_text_table(path: Path, wanted: Wanted) -> LoadedExamples:
     """Return the examples of a .csv or .tsv."""
-    rows = _rows(path)
+    rows = _numbered_rows(path)
     line, header = next(rows, (0, []))
     require(line > 0, f"{path} is empty; write a line of column names, then one row per line.")
-    names = _names(path, line, header)
+    names = _column_names(path, line, header)
     columns = [TextColumn(path, name, is_id=name == wanted.sequence) for name in names]
     lines = array("q")
     while block := list(itertools.islice(rows, max(BLOCK_ROWS, BLOCK_CELLS // len(names)))):
@@ -43,49 +44,42 @@ def read_text_table(path: Path, wanted: Wanted) -> Arrays:
         new = [line for line, _ in block]
         lines.extend(new)
         for column, cells in zip(columns, zip(*(row for _, row in block), strict=True), strict=True):
-            column.add(new, [cell.strip() for cell in cells])
+            column.add_cells(new, [cell.strip() for cell in cells])
         require_fits(path, sum(column.size for column in columns))
     require(len(lines) > 0, f"{path} has a header but no rows; it needs at least one row per example.")
-    values = {column.name: column.values() for column in columns}
+    values = {column.name: np.concatenate(column.blocks) for column in columns}
     return examples_of_table(path, values, wanted, row=lambda place: f"line {lines[place]}")
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _numbered_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Return the rows of cells with their line; the delimiter is the one that the header has most often."""
-    current = 0
-
-    def texts() -> Iterator[str]:
-        nonlocal current
-        for number, text in raw_lines(path, kept=True):
-            current = number
-            yield text
-
-    lines = texts()
-    first = next((text for text in lines if text.strip()), "")
+    lines = raw_lines(path, kept=True)
+    start, first = next(((line, text) for line, text in lines if text.strip()), (0, ""))
     delimiter = "\t" if ending(path).startswith(".tsv") else max(",;\t", key=first.count)
+    reader = csv.reader(itertools.chain([first], (text for _, text in lines)), delimiter=delimiter, strict=True)
     try:
-        for row in csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True):
+        for row in reader:
             if len(row) > 1 or "".join(row).strip():  # not a blank line
-                yield current, row
+                yield start + reader.line_num - 1, row
     except csv.Error as error:
-        bad_line(path, current, f"not a row of a table ({error})", "close its quotes, or remove the line")
+        fault = f"not a row of a table ({error})"
+        bad_line(path, start + reader.line_num - 1, fault, "close its quotes, or remove the line")
 
 
-def _names(path: Path, line: int, header: list[str]) -> list[str]:
+def _column_names(path: Path, line: int, header: list[str]) -> list[str]:
     require_within(f"{path} has {len(header):,} columns", len(header), "HEADCOUNT_MAX_COLUMNS")
     names = [name.strip() for name in header]
     counted = names == [str(place) for place in range(len(names))]  # pandas names columns so
-    if all(number(name) is not None for name in names) and not counted:
+    if all(cell_number(name) is not None for name in names) and not counted:
         bad_line(path, line, "only numbers, where a line of column names is needed", "add one")
-    seen: set[str] = set()
+    counts = Counter(names)
     for place, name in enumerate(names, start=1):
         if not name:
             bad_line(path, line, f"column {place} has no name", "name it, or leave an index of pandas out: index=False")
-        if name in seen:
+        if counts[name] > 1:
             bad_line(path, line, f'column {place} has the name "{name[:60]}" of another column', "rename one")
         if not name.isprintable():
             bad_line(path, line, f"column {place} has a name that cannot be printed", "save the table as text")
-        seen.add(name)
     require(len(names) > 1, f'{path} has one column, "{names[0][:60]}"; sequences and targets are needed.')
     return names
 
@@ -99,57 +93,53 @@ class TextColumn:
     def __init__(self, path: Path, name: str, *, is_id: bool):
         self.path, self.name, self.is_id = path, name, is_id
         self.size = 0
-        self._first: tuple[int, str] | None = None
-        self._blocks: list[np.ndarray] = []
+        self.blocks: list[np.ndarray] = []
+        self._first = (0, "")
         self._words: dict[str, str] = {}
 
-    def add(self, lines: list[int], cells: list[str]) -> None:
+    def add_cells(self, lines: list[int], cells: list[str]) -> None:
         """Take more cells, from these lines."""
-        self._first = self._first or (lines[0], cells[0])
-        if "" in cells:
-            self._refuse(lines[cells.index("")], "the cell is empty")
-        is_words = self.is_id or number(self._first[1]) is None
+        if not self.blocks:
+            self._first = (lines[0], cells[0])
+        is_words = self.is_id or cell_number(self._first[1]) is None
         block = self._as_words(lines, cells) if is_words else self._as_numbers(lines, cells)
-        self._blocks.append(block)
+        self.blocks.append(block)
         self.size += block.nbytes
 
     def _as_words(self, lines: list[int], cells: list[str]) -> np.ndarray:
         new = dict.fromkeys(word for word in cells if word not in self._words)
-        for word in () if self.is_id else new:
-            if number(word) is not None:
-                self._refuse_other(lines[cells.index(word)], word, ("a number", "a word"))
-            if DECIMAL_COMMA.fullmatch(word):
-                self._refuse(lines[cells.index(word)], f'"{word}" has a decimal comma; write decimal points')
+        for word in new:
+            is_other = not self.is_id and (cell_number(word) is not None or DECIMAL_COMMA.fullmatch(word))
+            if not word or is_other:
+                self._refuse(lines[cells.index(word)], word)
         self._words |= zip(new, new, strict=True)
         self.size += sum(WORD_BYTES + len(word) for word in new)
         return np.array(list(map(self._words.__getitem__, cells)), object)  # labels and names repeat
 
     def _as_numbers(self, lines: list[int], cells: list[str]) -> np.ndarray:
-        values = list(map(number, cells))
-        if None in values:
-            place = values.index(None)
-            self._refuse_other(lines[place], cells[place], ("not a number", "one"))
-        numbers = np.array(values, float)
+        numbers = np.array(list(map(cell_number, cells)), float)  # NaN of None
         if not np.all(np.isfinite(numbers)):
             place = int(np.argmin(np.isfinite(numbers)))
-            self._refuse(lines[place], f"{cells[place]} is not a finite number")
+            self._refuse(lines[place], cells[place])
         is_whole = set("".join(cells)).isdisjoint(".eE") and bool(np.all(np.abs(numbers) < MAX_WHOLE))
         return numbers.astype(np.int64) if is_whole else numbers
 
-    def values(self) -> np.ndarray:
-        """Join all cells that were taken: whole numbers, numbers, or text as objects."""
-        return np.concatenate(self._blocks)
-
-    def _refuse_other(self, line: int, cell: str, kinds: tuple[str, str]) -> NoReturn:
-        assert self._first is not None
-        first = f'"{self._first[1][:40]}" on line {self._first[0]} is {kinds[1]}'
-        self._refuse(line, f'"{cell[:40]}" is {kinds[0]}, and {first}')
-
-    def _refuse(self, line: int, fault: str) -> NoReturn:
+    def _refuse(self, line: int, cell: str) -> NoReturn:
+        first = f'"{self._first[1][:40]}" on line {self._first[0]} is'
+        if not cell:
+            fault = "the cell is empty"
+        elif DECIMAL_COMMA.fullmatch(cell):
+            fault = f'"{cell}" has a decimal comma; write decimal points'
+        elif cell_number(self._first[1]) is None:
+            fault = f'"{cell[:40]}" is a number, and {first} a word'
+        elif cell_number(cell) is None:
+            fault = f'"{cell[:40]}" is not a number, and {first} one'
+        else:
+            fault = f"{cell} is not a finite number"
         bad_line(self.path, line, f"column {self.name}: {fault}", "correct it, or remove the row or the column")
 
 
-def number(cell: str) -> float | None:
+def cell_number(cell: str) -> float | None:
     """Return the number in a cell, None if it is text."""
     try:
         return None if "_" in cell else float(cell)  # 1_000 is a number to Python alone

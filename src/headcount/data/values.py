@@ -28,24 +28,14 @@ def kind_of(array: np.ndarray) -> str:
 
 def kinds_in(values: Iterable[Any]) -> list[str]:
     """Return the kinds of single values, sorted by name."""
-    return sorted({_kind_of_one(each) for each in values})
-
-
-def _kind_of_one(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return "None" if value is None else "words"
-    if isinstance(value, bool | np.bool_):
-        return "booleans"
-    return "numbers" if isinstance(value, Number) else "other values"
+    kinds = {type(None): "None", bool: "booleans", np.bool_: "booleans"} | dict.fromkeys((str, np.str_), "words")
+    return sorted({kinds.get(type(each), "numbers" if isinstance(each, Number) else "other values") for each in values})
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
-    """`values` as one array; sequences of unequal shapes as an array of objects, each of them an array."""
-    require(
-        not isinstance(values, np.ma.MaskedArray),
-        f"{name} is a masked array; pass {name}.data and mask=~np.ma.getmaskarray(x), one entry per token.",
-        what=name,
-    )
+    """Return `values` as one array; sequences of unequal shapes as an array of objects, each of them an array."""
+    masked = f"{name} is a masked array; pass {name}.data and mask=~np.ma.getmaskarray(x), one entry per token."
+    require(not isinstance(values, np.ma.MaskedArray), masked, what=name)
     try:
         values = _plain(values)
         if isinstance(values, list | tuple):
@@ -57,7 +47,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
     except InputError:  # a ValueError, too
         raise
     except ValueError:
-        array = ragged([_element(each, name) for each in values])
+        array = np.fromiter([_element(each, name) for each in values], object)
     except Exception as error:  # other libraries raise many types for arrays that NumPy cannot have
         kind, reason = type(values).__name__, str(error).partition("\n")[0].rstrip(".")
         raise InputError(f"{name} of type {kind} cannot be made a NumPy array: {reason}.", what=name) from error
@@ -85,16 +75,8 @@ def require_words_fit(values: Sequence[Any], name: str) -> None:
         require_fits(what, LETTER_BYTES * len(values) * widest)
 
 
-def ragged(sequences: Sequence[np.ndarray]) -> np.ndarray:
-    """Sequences of unequal shapes as an array of objects."""
-    array = np.empty(len(sequences), object)
-    for place, sequence in enumerate(sequences):  # a slice would be broadcast
-        array[place] = sequence
-    return array
-
-
 def _plain(values: Any) -> Any:
-    """PyTorch and pandas objects as NumPy arrays, anything else as it is."""
+    """Make NumPy arrays of PyTorch and pandas objects; leave anything else as it is."""
     library = type(values).__module__.partition(".")[0]
     if library == "torch" and hasattr(values, "detach"):
         values = values.detach().cpu()
@@ -106,16 +88,15 @@ def _element(values: Any, name: str) -> np.ndarray:
     try:
         return np.asarray(_plain(values))
     except ValueError as error:
-        raise InputError(
-            f"{name} is ragged inside a sequence: its tokens must all have the same number of values.", what=name
-        ) from error
+        message = f"{name} is ragged inside a sequence: its tokens must all have the same number of values."
+        raise InputError(message, what=name) from error
 
 
 def _of_objects(array: np.ndarray, name: str) -> np.ndarray:
-    """Objects that are numbers, or sequences, as what they are; others as they were."""
+    """Make numbers or sequences of objects that are such; leave others as they were."""
     if array.ndim == 1 and array.size and all(np.ndim(each) > 0 or hasattr(each, "to_numpy") for each in array):
         rows = [_element(each, name) for each in array]
-        return np.stack(rows) if len({row.shape for row in rows}) == 1 else ragged(rows)
+        return np.stack(rows) if len({row.shape for row in rows}) == 1 else np.fromiter(rows, object)
     kinds = kinds_in(array.flat)
     if len(kinds) > 1 or "None" in kinds:
         return array  # NumPy would make one kind of them, and NaN of None
@@ -141,20 +122,17 @@ def read_mask(mask: Any, shape: tuple[int, ...], name: str = "mask") -> Bool[np.
 def require_numbers(array: np.ndarray, name: str) -> None:
     """Raise `InputError`, with how to convert them, unless values are numbers or booleans; `name` ends in x or y."""
     which = name.split()[-1]
-    words = {
-        "x": "words must be token ids: np.unique(x, return_inverse=True)[1].reshape(x.shape), or those of a tokeniser",
-        "y": "class labels are strings, not bytes: y.astype(str)",
-    }
-    objects = {
-        "x": "give one array of shape (examples, length, dim), or a list of (length, dim) arrays, without None",
-        "y": "give one number, or one class label, per example, and leave out examples without (None, NaN)",
-    }
+    words = "words must be token ids: np.unique(x, return_inverse=True)[1].reshape(x.shape), or those of a tokeniser"
+    objects = "give one array of shape (examples, length, dim), or a list of (length, dim) arrays, without None"
+    if which == "y":
+        words = "class labels are strings, not bytes: y.astype(str)"
+        objects = "give one number, or one class label, per example, and leave out examples without (None, NaN)"
     advice = {
         "c": f"split complex numbers into real and imaginary parts, np.stack([{which}.real, {which}.imag], axis=-1)",
         "M": "subtract a date and divide by np.timedelta64(1, 's')",
         "m": "divide by np.timedelta64(1, 's')",
-        "O": objects[which],
-    } | dict.fromkeys("UST", words[which])
+        "O": objects,
+    } | dict.fromkeys("UST", words)
     hint = advice.get(array.dtype.kind, "give an array of floats")
     kinds = kinds_in(array.flat) if array.dtype == object else []
     mixture = f" ({', '.join(kinds)})" if len(kinds) > 1 else ""

@@ -1,13 +1,12 @@
 """HOW MANY are trained at once."""
 
 from .buckets import spec_of
-from .executors import Executor, Threads
+from .executors import Executor, Threads, check_where, executor_of
 from .hardware import Hardware, hardware
-from .plan import Plan, plan_sweep
+from .plan import TrainingPlan, plan_sweep
 from .records import versions
 from .run import RunSummary, run_sweep
 from .sweep import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
-from .where import check_where, executor_of
 
 __all__ = [
     "HEADS_QUESTION",
@@ -15,10 +14,10 @@ __all__ = [
     "RANK_QUESTION",
     "Executor",
     "Hardware",
-    "Plan",
     "RunSummary",
     "Sweep",
     "Threads",
+    "TrainingPlan",
     "check_where",
     "executor_of",
     "hardware",

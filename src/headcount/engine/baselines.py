@@ -18,7 +18,7 @@ from .._precision import wide
 from ..store import Store, TrainSpec
 from ..tasks import AbstractTask, Classification, Regression
 from . import baseline_fits as fits
-from .data import target_units
+from .data import mean_and_scale, target_units
 
 MAX_EXAMPLES, MAX_VALIDATION = 8000, 2000
 """Training examples that baselines are fitted on, and validation examples that they answer, at most."""
@@ -90,7 +90,7 @@ def _entry(name: str, error: float | None, note: str) -> dict[str, Any]:
 def _fitted(task: AbstractTask, name: str, parts: Parts, total: int, labels: bool) -> tuple[float | None, str]:
     """The error of one baseline, or None; and what there is to say about it. `total` is 0 for fresh examples."""
     pooled = name == "pooled"
-    width = _width(task, parts.content.shape, pooled)
+    width = _features(task, parts.content[:1], pooled).shape[1]
     if width > MAX_FEATURES:
         return None, f"{width:,} numbers per example are too many"
     kept = min(len(parts.content), MAX_FITTED_NUMBERS // width)
@@ -98,10 +98,11 @@ def _fitted(task: AbstractTask, name: str, parts: Parts, total: int, labels: boo
     if kept < MIN_EXAMPLES and kept < MIN_SHARE * (total or MAX_EXAMPLES):
         return None, f"{width:,} numbers per example: it could only be {note}"
     targets = parts.targets[:kept]
-    middle, scale = (np.zeros(1), np.ones(1)) if labels else _middle_and_scale(targets)
+    middle, scale = (np.zeros(1), np.ones(1)) if labels else mean_and_scale(wide(targets))
     try:
         x, z = (_features(task, content, pooled) for content in (parts.content[:kept], parts.new))
-        x, z = _standardised(x, z)
+        center, spread = mean_and_scale(wide(x))
+        x, z = (x - center) / spread, (z - center) / spread
         answers = FITS[name](x, (targets - middle) / scale, z, labels=labels) * scale + middle
     except (MemoryError, np.linalg.LinAlgError) as error:  # what it is compared with is trained, and stays
         return None, f"{type(error).__name__}: {error}"
@@ -131,21 +132,6 @@ def _error(answers: np.ndarray, targets: np.ndarray, labels: bool) -> float:
     if labels:
         return float(np.mean(answers.argmax(axis=1) != targets.argmax(axis=1)))
     return float(np.mean((answers - targets) ** 2) / np.mean((targets - targets.mean(axis=0)) ** 2))
-
-
-def _width(task: AbstractTask, shape: tuple[int, ...], pooled: bool) -> int:
-    """The numbers per example of `_features`, without computing them."""
-    tokens, dim = int(np.prod(shape[1:-1])), shape[-1]
-    if task.vocabulary:
-        return task.vocabulary * (tokens * dim if not pooled and _keeps_positions(tokens * dim, task) else 1)
-    whole = tokens * dim + (tokens if task.padded else 0)
-    if not pooled:
-        return whole
-    return 4 * dim + task.padded + {"query": dim, "tokens": whole, "sequence": 0}[task.answered_at]
-
-
-def _keeps_positions(tokens: int, task: AbstractTask) -> bool:
-    return tokens * task.vocabulary <= ONE_HOT_FEATURES
 
 
 def _features(task: AbstractTask, content: np.ndarray, pooled: bool) -> Float[np.ndarray, "examples features"]:
@@ -188,24 +174,13 @@ def _counted(ids: np.ndarray, task: AbstractTask, pooled: bool) -> np.ndarray:
     ids = np.where(np.isfinite(ids), ids, -1).astype(np.int64)
     there = (ids >= 0) & (ids < task.vocabulary)
     rows, places = np.nonzero(there)
-    if not pooled and _keeps_positions(ids.shape[1], task):
+    if not pooled and ids.shape[1] * task.vocabulary <= ONE_HOT_FEATURES:
         whole = np.zeros((*ids.shape, task.vocabulary), np.float32)
         whole[rows, places, ids[there]] = 1.0
         return whole.reshape(len(ids), -1)
     counts = np.zeros((len(ids), task.vocabulary), np.float32)
     np.add.at(counts, (rows, ids[there]), 1.0)
     return counts
-
-
-def _standardised(known: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    middle, scale = _middle_and_scale(known)
-    return (known - middle) / scale, (new - middle) / scale
-
-
-def _middle_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values = wide(values)
-    deviation = values.std(axis=0)
-    return values.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
 
 
 def attach_baselines(
@@ -222,9 +197,3 @@ def attach_baselines(
     ]
     if new:
         store.put(name, "baselines", stored + new)
-
-
-def attach_notes(store: Store, name: str, task: AbstractTask) -> None:
-    """Keep how the data of a task were read with an experiment of the store."""
-    if task.notes:
-        store.put(name, "notes", list(task.notes))

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ..models import AbstractSpec, spec_from_dict
-from ..store import Cell, TrainSpec
+from ..store import Cell, TrainSpec, json_text
 from ..store.cell import MIN_VALIDATION_EXAMPLES
-from .sweep import task_key
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Bucket:
 
 def spec_of(cell: Cell) -> AbstractSpec:
     """The model spec of a cell."""
-    return _spec_of(task_key(cell.model))
+    return _spec_of(json_text(cell.model))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -64,19 +63,13 @@ def _spec_of(text: str) -> AbstractSpec:
 
 
 def shape_of(cell: Cell) -> BucketShape:
-    """The shape of the program that trains a cell; equal ones are one object, so that they are compared at once."""
-    return _shape(task_key(cell.task), cell.length, task_key(cell.model), cell.train, cell.start == "random")
+    """The shape of the program that trains a cell."""
+    return _shape(json_text(cell.task), cell.length, json_text(cell.model), cell.train, cell.start == "random")
 
 
 @functools.lru_cache(maxsize=4096)
 def _shape(task: str, length: int, model: str, train: TrainSpec, from_random: bool) -> BucketShape:
-    shape = BucketShape(task, length, _spec_of(model).padded(), replace(train, learning_rate=1.0), from_random)
-    return _one_object(shape)
-
-
-@functools.lru_cache(maxsize=4096)
-def _one_object(shape: BucketShape) -> BucketShape:
-    return shape
+    return BucketShape(task, length, _spec_of(model).padded(), replace(train, learning_rate=1.0), from_random)
 
 
 def parent_spec(cell: Cell) -> AbstractSpec:
@@ -94,12 +87,8 @@ def buckets(
     `slots(shape, members, max_members)` says for how many members the program of a bucket is compiled.
     """
     groups: dict[BucketShape, list[Cell]] = {}
-    known: dict[int, tuple[BucketShape, list[Cell]]] = {}  # by identity: the hash of a shape takes longer than all else
     for cell in cells:
-        shape = shape_of(cell)
-        if id(shape) not in known:
-            known[id(shape)] = shape, groups.setdefault(shape, [])
-        known[id(shape)][1].append(cell)
+        groups.setdefault(shape_of(cell), []).append(cell)
     split = []
     for shape, group in groups.items():
         most = max(1, max_members(shape))

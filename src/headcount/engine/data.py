@@ -153,7 +153,7 @@ class PreparedExamples:
         self._known: dict[tuple, PreparedData] = {}
         self._locks: dict[tuple, threading.Lock] = {}
 
-    def of(self, task: AbstractTask, length: int, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
+    def prepared(self, task: AbstractTask, length: int, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
         """The data of a task at a length, for the models of a spec."""
         drawn = (train.train_examples, train.validation_examples, train.data_seed)
         key = (json.dumps(task.spec(), sort_keys=True), length, *drawn, spec.standardises)
@@ -209,7 +209,7 @@ def _raw(split: Split, tokenise: Tokenise, seed: int) -> BucketData:
 
 def target_units(task: AbstractTask, targets: Any) -> tuple[Any, Any]:
     """Mean and scale per output; a model answers every token alike, so one unit serves all of them."""
-    return _mean_and_scale(targets, (0, 1) if task.answered_at == "tokens" else (0,))
+    return mean_and_scale(targets, (0, 1) if task.answered_at == "tokens" else (0,))
 
 
 def _token_units(task: AbstractTask, tokens: Any) -> tuple[Any, Any]:
@@ -217,11 +217,11 @@ def _token_units(task: AbstractTask, tokens: Any) -> tuple[Any, Any]:
     if task.vocabulary:
         return np.zeros(1, np.float32), np.ones(1, np.float32)
     if not task.padded:
-        return _mean_and_scale(tokens, (0, 1))
-    return _mean_and_scale(tokens[~np.all(np.isnan(tokens), axis=-1)], (0,))
+        return mean_and_scale(tokens, (0, 1))
+    return mean_and_scale(tokens[~np.all(np.isnan(tokens), axis=-1)])
 
 
-def _mean_and_scale(values: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+def mean_and_scale(values: Any, axes: tuple[int, ...] = (0,)) -> tuple[Any, Any]:
     """Mean and standard deviation; a number that never varies is only centred."""
     known = wide(values)
     mean, deviation = np.mean(known, axis=axes), np.std(known, axis=axes)

@@ -1,5 +1,6 @@
 """Describe the machine, how members are mapped on it, and how many of them fit."""
 
+import bisect
 import os
 import platform
 from dataclasses import dataclass, replace
@@ -11,13 +12,13 @@ import jax
 
 from .._choices import Backend
 from .._limits import max_bytes
-from ..backends import chosen, kernels, wanted
+from ..backends import choose_backend, kernels_for, requested_backend
 from ..backends.advance import ModelSizes, scratch_floats
 from ..tasks import AbstractObjective, Classification, Regression
 from .buckets import BucketShape, ProgramShape
 
 PLANNED_SHARE = 0.5
-"""Of a GPU's memory: what the buckets in hand are planned to fill. The rest is for what their programs also need."""
+"""Of a GPU's memory: what the buckets in progress are planned to fill. Their programs need the rest."""
 CPU_MEMBERS = 8
 """Members of a bucket on a CPU, where they run one after another and only their weights add up: few enough that all
 cores have work and that little is lost when a run is stopped."""
@@ -26,7 +27,7 @@ GPU_SLOTS = (8, 32)
 FUSED_SLOTS = (8, 32, 128, 512)
 """The same for the fused back end, where an empty slot costs nothing but its validation."""
 GPU_WORKERS = 16
-"""Buckets in hand at once on a GPU: some train while the others compile, each on a core of its own."""
+"""Buckets in progress at once on a GPU: some train while the others compile, each on a core of its own."""
 MOST_MEMBERS = 1 << 20
 """Of a bucket, where memory sets no bound."""
 FUSED_BLOCK = 2048
@@ -46,7 +47,7 @@ MAX_IN_PART = 4 * TOKENS_AT_ONCE
 @dataclass(frozen=True)
 class Hardware:
     """`memory`: the bytes that training may use. `side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a
-    CPU). `workers`: buckets in hand at once.
+    CPU). `workers`: buckets in progress at once.
     `backend`: what computes, where it has kernels for a model; `asked`: it was asked for by its name. `machines`: how
     many there are of this kind, each with these workers and this memory."""
 
@@ -65,7 +66,7 @@ def hardware(*, backend: str | None = None) -> Hardware:
 
     Raises `InputError` for any other back end, and where "fused" is asked for and is not available.
     """
-    return replace(_device(), backend=chosen(backend), asked=wanted(backend) != "auto")
+    return replace(_device(), backend=choose_backend(backend), asked=requested_backend(backend) != "auto")
 
 
 def _device() -> Hardware:
@@ -87,109 +88,86 @@ def _cpu_model() -> str:
     return f" ({names[0]})" if names else ""
 
 
-class TaskSizes(NamedTuple):
-    """Sizes of a task at one length: numbers per token and per answer, sequences per example,
-    and tokens of each."""
+class TaskShape(NamedTuple):
+    """What programs are compiled for of a task at one length: numbers per token and per answer, sequences per example,
+    tokens of each, and the objective."""
 
     dim: int
     outputs: int
     sequences: int
     tokens: int
+    objective: AbstractObjective
+
+    @property
+    def model_sizes(self) -> dict[str, int]:
+        """The sizes that a model is made for."""
+        return {"length": self.tokens, "dim": self.dim, "outputs": self.outputs}
 
 
-def kernel_sizes(
-    shape: BucketShape | ProgramShape, sizes: TaskSizes, objective: AbstractObjective, backend: Backend
-) -> ModelSizes | None:
+def kernel_sizes(shape: BucketShape | ProgramShape, task: TaskShape, backend: Backend) -> ModelSizes | None:
     """The model as the kernel sees it that takes whole training steps; None where it cannot. Decided here alone."""
-    stored = shape.train.train_examples > 0 and sizes.sequences == 1
-    known = shape.train.precision == "float32" and isinstance(objective, Regression | Classification)
+    stored = shape.train.train_examples > 0 and task.sequences == 1
+    known = shape.train.precision == "float32" and isinstance(task.objective, Regression | Classification)
     if not (backend == "fused" and stored and known):
         return None
-    return shape.model.step_sizes(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+    return shape.model.step_sizes(**task.model_sizes)
 
 
-def examples_at_once(shape: BucketShape | ProgramShape, sizes: TaskSizes, *, side_by_side: bool) -> int:
+def examples_at_once(shape: BucketShape | ProgramShape, task: TaskShape, *, side_by_side: bool) -> int:
     """Return how many examples of a batch are computed at a time: all on a GPU, of models without parts, or where
     they keep little.
 
     Otherwise a divisor of the batch, the one that gives parts of about `TOKENS_AT_ONCE` tokens.
     """
     batch = shape.train.batch
-    kept = 4 * batch * sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
+    kept = 4 * batch * task.sequences * shape.model.activations(length=task.tokens, dim=task.dim)
     if side_by_side or not shape.model.in_parts or kept <= WHOLE_BYTES:
         return batch
-    tokens = sizes.sequences * sizes.tokens
+    tokens = task.sequences * task.tokens
     divisors = [*(count for count in range(1, min(batch, MAX_IN_PART + 1)) if batch % count == 0), batch]
     return min(divisors, key=lambda count: abs(log(count * tokens / TOKENS_AT_ONCE)))
 
 
 class Needs(NamedTuple):
-    """The memory of a bucket: `held` while it is in hand, and `turn` more while the device works for it alone."""
+    """The memory of a bucket: `held` while it is in progress, and `turn` more while the device works for it alone."""
 
     held: int
     turn: int
 
 
-def needs(
-    shape: BucketShape,
-    sizes: TaskSizes,
-    objective: AbstractObjective,
-    members: int,
-    backend: Backend,
-    *,
-    side_by_side: bool,
-) -> Needs:
+def needs(shape: BucketShape, task: TaskShape, members: int, machine: Hardware) -> Needs:
     """Estimate the memory that some members need.
 
     In plain JAX a bucket waits for its turn with its weights and Adam's moments; a step needs them twice, and what its
     gradient needs. Kernels train several buckets at the same time on a GPU: each has its states twice, the batches of
     some steps and of those to come, and scratch memory; only validation has turns.
     """
-    state = 4 * 3 * shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
-    model, train = kernel_sizes(shape, sizes, objective, backend), shape.train
+    state = 4 * 3 * shape.model.parameters(**task.model_sizes)
+    model, train = kernel_sizes(shape, task, machine.backend), shape.train
     if model is None:
-        activations = sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
-        at_once = examples_at_once(shape, sizes, side_by_side=side_by_side)
+        activations = task.sequences * shape.model.activations(length=task.tokens, dim=task.dim)
+        at_once = examples_at_once(shape, task, side_by_side=machine.side_by_side)
         # Of a batch in parts the tokens are there as a whole; otherwise they are among the activations.
-        shown = train.batch * sizes.sequences * sizes.tokens * sizes.dim if at_once < train.batch else 0
+        shown = train.batch * task.sequences * task.tokens * task.dim if at_once < train.batch else 0
         return Needs(members * state, members * (state + 4 * (shown + at_once * activations)))
-    scratch = 4 * _scratch_floats(model, members, train.batch) if side_by_side else 0
+    scratch = 4 * _scratch_floats(model, members, train.batch) if machine.side_by_side else 0
     batches = 2 * 4 * FUSED_STEPS * (train.batch + 1)
     pooled = min(FUSED_BLOCK, train.validation_examples) * model.heads * (model.hidden + model.length)
     return Needs(members * (2 * state + batches) + scratch, members * 4 * pooled)
 
 
 def _scratch_floats(model: ModelSizes, members: int, batch: int) -> int:
-    return scratch_floats(model, members, batch) if kernels("gpu").library is not None else 0
+    return scratch_floats(model, members, batch) if not kernels_for("gpu").problem else 0
 
 
-def slots(members: int, most: int, machine: Hardware) -> int:
-    """For how many members a program is compiled: few sizes, so that a bucket of another size needs no other program.
-
-    Empty slots cost nothing on a CPU. On a GPU they are trained in vain, unless by the fused back end; the plan leaves
-    them out where that takes long.
-    """
-    if not machine.side_by_side:
-        return max(CPU_MEMBERS, members)
-    sizes = FUSED_SLOTS if machine.backend == "fused" else GPU_SLOTS
-    enough = next((count for count in sizes if members <= count), members)
-    return max(members, min(enough, most))
-
-
-def max_members(shape: BucketShape, sizes: TaskSizes, objective: AbstractObjective, machine: Hardware) -> int:
-    """Return how many members one bucket may hold: on a GPU as many buckets as there are workers are in hand."""
+def max_members(shape: BucketShape, task: TaskShape, machine: Hardware) -> int:
+    """Return how many members one bucket may hold: on a GPU as many buckets as there are workers are in progress."""
     if not machine.side_by_side:
         return CPU_MEMBERS
 
     def fits(members: int) -> bool:
-        held, turn = needs(shape, sizes, objective, members, machine.backend, side_by_side=True)
+        held, turn = needs(shape, task, members, machine)
         return machine.workers * held + turn <= PLANNED_SHARE * machine.memory
 
-    # By halves rather than by division: scratch memory does not grow with the members for ever.
-    least, most = 1, 2
-    while fits(most) and most < MOST_MEMBERS:
-        least, most = most, 2 * most
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (middle, most) if fits(middle) else (least, middle)
-    return least
+    # Not by division: scratch memory does not grow with the members for ever.
+    return max(1, bisect.bisect_left(range(1, MOST_MEMBERS), True, key=lambda members: not fits(members)))

@@ -1,6 +1,7 @@
 """Plan a sweep: its buckets in working order, the expected time and memory."""
 
 import functools
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -8,10 +9,21 @@ from typing import NamedTuple
 import jax
 
 from .._limits import require_fits
-from ..tasks import AbstractObjective, AbstractTask
+from ..tasks import AbstractTask
 from .buckets import Bucket, BucketShape, buckets
 from .data import PROBE_EXAMPLES
-from .hardware import Hardware, Needs, TaskSizes, examples_at_once, hardware, kernel_sizes, max_members, needs, slots
+from .hardware import (
+    CPU_MEMBERS,
+    FUSED_SLOTS,
+    GPU_SLOTS,
+    Hardware,
+    TaskShape,
+    examples_at_once,
+    hardware,
+    kernel_sizes,
+    max_members,
+    needs,
+)
 from .sweep import Sweep
 
 
@@ -50,25 +62,15 @@ COPIES = 2
 """Of the examples: as they are given, and as they are trained on."""
 
 
-class Need(NamedTuple):
-    """Something that is in memory as a whole, in words, and its size."""
-
-    what: str
-    bytes: int
-
-
-NOTHING = Need("nothing", 0)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TrainingPlan:
     """Buckets still to be trained, the costly ones first, and what they will take.
 
     `seconds` are for programs that are still to be compiled, `compiled_seconds` for programs that are on disk: which
     they are can only be told by tracing them, half the time of reading one. `compile_seconds` are those of compiling
     alone, over all workers, `bucket_seconds` those of the longest bucket: what a worker that dies may lose.
-    `bytes` is the memory of the process at its peak; on a GPU, that of the device. `largest` is what cannot be divided:
-    the examples of a length, or one model with a batch.
+    `bytes` is the memory of the process at its peak; on a GPU, that of the device. `largest` is what cannot be divided,
+    its bytes and what it is: the examples of a length, or one model with a batch.
     """
 
     machine: Hardware
@@ -82,34 +84,35 @@ class Plan:
     seconds: float
     bucket_seconds: float
     bytes: int
-    largest: Need
+    largest: tuple[int, str]
 
     def require_trainable(self) -> None:
         """Raise `InputError` if the machine that was planned for, or the largest worker, has too little memory."""
-        require_fits(*self.largest, self.machine.memory)
+        size, what = self.largest
+        require_fits(what, size, self.machine.memory)
 
 
 def plan_sweep(
     sweep: Sweep,
     settled: Iterable[str] = (),
     machine: Hardware | None = None,
-) -> Plan:
+) -> TrainingPlan:
     """Group the cells that are not settled yet, and estimate what they will take."""
     machine = machine or hardware()
     settled = set(settled)
-    shapes = _Shapes(sweep.by_key, machine)
-    whole = buckets(sweep.cells, shapes.max_members, shapes.slots)
+    of = _Estimates(sweep.by_key, machine)
+    whole = buckets(sweep.cells, of.max_members, of.slots)
     left = [
         bucket if len(cells) == len(bucket.cells) else replace(bucket, cells=cells)
         for bucket in whole
         if (cells := tuple(cell for cell in bucket.cells if cell.key not in settled))
     ]
-    costs = [shapes.seconds(bucket) for bucket in left]
-    programs = {shapes.program(bucket): shapes.pace(bucket.shape) for bucket in left}
+    costs = [of.seconds(bucket) for bucket in left]
+    programs = {(*of.compiled_for(bucket.shape), bucket.slots): of.pace(bucket.shape) for bucket in left}
     compiling = _over_workers([pace.compile_seconds for pace in programs.values()], machine)
     reading = _over_workers([pace.read_seconds for pace in programs.values()], machine)
     training = _over_workers(costs, replace(machine, workers=1) if machine.side_by_side else machine)
-    return Plan(
+    return TrainingPlan(
         machine=machine,
         cells=len(sweep.cells),
         settled=len(sweep.cells) - sum(len(bucket.cells) for bucket in left),
@@ -120,17 +123,17 @@ def plan_sweep(
         compiled_seconds=training + reading,
         seconds=training + compiling,
         bucket_seconds=max(costs, default=0.0),
-        bytes=_peak_bytes(left, shapes, machine, len(programs)),
-        largest=max((shapes.largest(bucket.shape) for bucket in left), key=lambda need: need.bytes, default=NOTHING),
+        bytes=_peak_bytes(left, of, machine, len(programs)),
+        largest=max((of.largest(bucket.shape) for bucket in left), key=operator.itemgetter(0), default=(0, "nothing")),
     )
 
 
-def sizes_of(task: AbstractTask) -> TaskSizes:
-    """The sizes of a task at its length."""
-    return TaskSizes(task.dim, task.outputs, *task.sequences)
+def task_shape(task: AbstractTask) -> TaskShape:
+    """What programs are compiled for of a task at its length."""
+    return TaskShape(task.dim, task.outputs, *task.sequences, task.objective)
 
 
-class _Shapes:
+class _Estimates:
     """Estimates per shape of a sweep, each computed once: thousands of buckets share one.
 
     A task is asked for its sizes once per length, which traces its functions.
@@ -138,47 +141,43 @@ class _Shapes:
 
     def __init__(self, tasks: Mapping[str, AbstractTask], machine: Hardware):
         self.tasks, self.machine = tasks, machine
-        self._known: dict[tuple[str, int], tuple[TaskSizes, AbstractObjective]] = {}
+        self._shape_at = functools.cache(lambda task, length: task_shape(tasks[task].at(length)))
         self.pace = functools.cache(self._pace)
-        self._work = functools.cache(self._flops)
-        self._program = functools.cache(lambda shape: (shape.program, self.at(shape)[0], _examples(shape)))
-        self.needs = functools.cache(self._needs)
+        self.flops = functools.cache(self._flops)
+        self.compiled_for = functools.cache(lambda shape: (shape.program, self.task_at(shape), _examples(shape)))
+        self.needs = functools.cache(lambda shape, members: needs(shape, self.task_at(shape), members, machine))
         self.largest = functools.cache(self._largest)
 
-    def at(self, shape: BucketShape) -> tuple[TaskSizes, AbstractObjective]:
-        """The sizes and the objective of the task at its length."""
-        place = shape.task, shape.length
-        if place not in self._known:
-            task = self.tasks[shape.task].at(shape.length)
-            self._known[place] = sizes_of(task), task.objective
-        return self._known[place]
+    def task_at(self, shape: BucketShape) -> TaskShape:
+        """The task of a shape at its length."""
+        return self._shape_at(shape.task, shape.length)
+
+    def is_fused(self, shape: BucketShape) -> bool:
+        """Whether kernels take the training steps of a shape."""
+        return kernel_sizes(shape, self.task_at(shape), self.machine.backend) is not None
 
     def max_members(self, shape: BucketShape) -> int:
-        return max_members(shape, *self.at(shape), self.machine)
+        return max_members(shape, self.task_at(shape), self.machine)
 
     def slots(self, shape: BucketShape, members: int, most: int) -> int:
-        """For how many members a bucket's program is compiled.
+        """For how many members a program is compiled: few sizes, so that a bucket of another size has one already.
 
-        Plain JAX trains empty slots of a GPU in vain: there are none where that may take as long as compiling.
+        Empty slots cost nothing on a CPU, and little by kernels. Plain JAX trains those of a GPU in vain: there are
+        none where that may take as long as compiling.
         """
-        wanted = slots(members, most, self.machine)
-        sizes, objective = self.at(shape)
-        fused = kernel_sizes(shape, sizes, objective, self.machine.backend) is not None
-        if fused or not self.machine.side_by_side:
-            return wanted
-        pace = self.pace(shape)
-        in_vain = (wanted - members) * shape.train.steps * self._work(shape) / pace.flops
-        return wanted if in_vain <= pace.compile_seconds / SLOWER else members
-
-    def program(self, bucket: Bucket) -> tuple:
-        """Return the compilation key of a bucket's program."""
-        return *self._program(bucket.shape), bucket.slots
+        if not self.machine.side_by_side:
+            return max(CPU_MEMBERS, members)
+        sizes = FUSED_SLOTS if self.machine.backend == "fused" else GPU_SLOTS
+        enough = next((count for count in sizes if members <= count), members)
+        wanted, pace = max(members, min(enough, most)), self.pace(shape)
+        in_vain = (wanted - members) * shape.train.steps * self.flops(shape) / pace.flops
+        return wanted if self.is_fused(shape) or in_vain <= pace.compile_seconds / SLOWER else members
 
     def seconds(self, bucket: Bucket) -> float:
         """Estimate the seconds that a bucket trains."""
         shape, members, pace = bucket.shape, len(bucket.cells), self.pace(bucket.shape)
         starts = 1 if self.machine.side_by_side else members
-        return shape.train.steps * (starts * pace.step_seconds + members * self._work(shape) / pace.flops)
+        return shape.train.steps * (starts * pace.step_seconds + members * self.flops(shape) / pace.flops)
 
     def data_bytes(self, shape: BucketShape) -> int:
         """The examples of a shape: those that are stored, at most as many as are asked for, or those drawn."""
@@ -191,36 +190,30 @@ class _Shapes:
 
     def _drawn_bytes(self, shape: BucketShape) -> int:
         """The tokens and targets that are asked for."""
-        sizes, _ = self.at(shape)
-        return 4 * _drawn(shape) * (sizes.sequences * sizes.tokens * sizes.dim + sizes.outputs)
+        task = self.task_at(shape)
+        return 4 * _examples_drawn(shape) * (task.sequences * task.tokens * task.dim + task.outputs)
 
-    def _largest(self, shape: BucketShape) -> Need:
+    def _largest(self, shape: BucketShape) -> tuple[int, str]:
         """Of a shape, what cannot be divided; examples of a file are in memory already."""
-        task, (sizes, _), train = self.tasks[shape.task], self.at(shape), shape.train
-        weights = shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
-        model = Need(
-            f"{task.name}: a model of {weights:,} weights with a batch of {train.batch:,}", max(self.needs(shape, 1))
-        )
+        task, outputs = self.tasks[shape.task], self.task_at(shape).outputs
+        weights = shape.model.parameters(**self.task_at(shape).model_sizes)
+        what = f"{task.name}: a model of {weights:,} weights with a batch of {shape.train.batch:,}"
+        model = max(self.needs(shape, 1)), what
         if not task.endless:
             return model
-        examples = f"a set of {_drawn(shape):,} examples of {shape.length:,} tokens and {sizes.outputs:,} outputs"
-        return max(model, Need(f"{task.name}: {examples}", self._drawn_bytes(shape)), key=lambda need: need.bytes)
+        what = f"a set of {_examples_drawn(shape):,} examples of {shape.length:,} tokens and {outputs:,} outputs"
+        examples = self._drawn_bytes(shape), f"{task.name}: {what}"
+        return examples if examples[0] > model[0] else model
 
     def _flops(self, shape: BucketShape) -> float:
         """A training step of one member, which costs about three forward passes."""
-        sizes, _ = self.at(shape)
-        forward = shape.model.flops(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
-        return 3 * shape.train.batch * sizes.sequences * forward
-
-    def _needs(self, shape: BucketShape, members: int) -> Needs:
-        """The memory of some members."""
-        backend, side_by_side = self.machine.backend, self.machine.side_by_side
-        return needs(shape, *self.at(shape), members, backend, side_by_side=side_by_side)
+        task = self.task_at(shape)
+        return 3 * shape.train.batch * task.sequences * shape.model.flops(**task.model_sizes)
 
     def _pace(self, shape: BucketShape) -> Pace:
-        fused = kernel_sizes(shape, *self.at(shape), self.machine.backend) is not None
+        fused = self.is_fused(shape)
         if not self.machine.side_by_side:
-            in_parts = examples_at_once(shape, self.at(shape)[0], side_by_side=False) < shape.train.batch
+            in_parts = examples_at_once(shape, self.task_at(shape), side_by_side=False) < shape.train.batch
             return FUSED_CPU_PACE if fused else PARTS_PACE if in_parts else CPU_PACE
         if shape.train.precision != "float32":
             return HALF_PACE
@@ -247,22 +240,22 @@ def _examples(shape: BucketShape) -> tuple[int, int]:
     return shape.train.train_examples, shape.train.validation_examples
 
 
-def _drawn(shape: BucketShape) -> int:
-    """Return the number of examples that are drawn; of a stream, those that its units are computed from."""
+def _examples_drawn(shape: BucketShape) -> int:
+    """Return the number of examples that are drawn; of a stream, those its units are computed from."""
     train, validation = _examples(shape)
     return (train or PROBE_EXAMPLES) + validation
 
 
-def _peak_bytes(left: list[Bucket], shapes: _Shapes, machine: Hardware, programs: int) -> int:
+def _peak_bytes(left: list[Bucket], of: _Estimates, machine: Hardware, programs: int) -> int:
     """The process itself, the data of every task and length, and the members that are live at once."""
     if not left:
         return 0
     drawn = {(shape.task, shape.length, _examples(shape)): shape for bucket in left for shape in [bucket.shape]}
-    data = sum(map(shapes.data_bytes, drawn.values()))
+    data = sum(map(of.data_bytes, drawn.values()))
     if not machine.side_by_side:
         process = PROCESS_BYTES + PROGRAM_BYTES * min(programs, MAX_PROGRAMS)
-        running = sorted((sum(shapes.needs(bucket.shape, 1)) for bucket in left), reverse=True)
+        running = sorted((sum(of.needs(bucket.shape, 1)) for bucket in left), reverse=True)
         return process + data + sum(running[: machine.workers])
-    each = [shapes.needs(bucket.shape, len(bucket.cells)) for bucket in left]
+    each = [of.needs(bucket.shape, len(bucket.cells)) for bucket in left]
     held = sorted((bucket.held for bucket in each), reverse=True)
     return data + sum(held[: machine.workers]) + max(bucket.turn for bucket in each)

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._choices import Backend
 from .._version import __version__
-from ..backends import described
+from ..backends import backend_name
 from ..store import Cell, Outcome, Record
 from .hardware import Hardware
 
@@ -53,7 +53,7 @@ def provenance(machine: Hardware, backend: Backend, seconds: float) -> dict[str,
     return {
         "seconds": round(seconds, 4),
         "device": machine.description,
-        "backend": described(backend),
+        "backend": backend_name(backend),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "versions": versions(),
     }

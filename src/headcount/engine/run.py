@@ -1,10 +1,9 @@
 """Train a sweep: an executor trains its buckets, what has finished is committed at once, nothing is trained twice."""
 
 import contextlib
-import itertools
 import threading
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,12 +14,9 @@ from ..store import Experiment, Outcome, Record, Store
 from ..store.weights import Weights
 from .data import PreparedExamples
 from .executors import Executor, Threads
-from .plan import Plan, plan_sweep
+from .plan import TrainingPlan, plan_sweep
 from .sweep import Sweep
 from .trainer import Job, Trained, Watch
-
-MAX_TOGETHER = 16
-"""Most buckets in one transaction: on a disk, a commit is mostly waiting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +48,7 @@ def run_sweep(
     *,
     command: str = "",
     events: Events = quiet,
-    plan: Plan | None = None,
+    plan: TrainingPlan | None = None,
     stop: threading.Event | None = None,
     watch: Watch | None = None,
     weights_of: Callable[[str], Weights] | None = None,
@@ -78,7 +74,7 @@ def run_sweep(
         on_commit: Called with the records of every commit.
 
     Returns:
-        How many cells were there already, how many were trained, and how those came out.
+        What was there already, what was trained, and what came of it.
 
     Raises:
         InputError: If the task's data cannot be learned from, or a model needs more memory than there is where it is
@@ -103,7 +99,7 @@ def run_sweep(
     plan = plan or plan_sweep(sweep, store.settled_keys(), None if executor is None else executor.machine)
     plan.require_trainable()
     executor = executor or Threads(plan.machine)
-    outcomes: dict[Outcome, int] = {}
+    outcomes = Counter[Outcome]()
     job = Job(
         tasks=sweep.by_key,
         buckets=plan.buckets,
@@ -125,31 +121,29 @@ def run_sweep(
     if plan.buckets:
         events(Event("programs", total=plan.programs))
 
-    waiting: deque[Trained] = deque()
+    waiting: list[Trained] = []
 
-    def commit() -> None:
-        while waiting:  # a bucket waits until it is committed: an interrupted commit is made again
-            together = tuple(itertools.islice(waiting, MAX_TOGETHER))
-            records = [record for each in together for record in each.records]
-            store.commit(records, {key: arrays for each in together for key, arrays in each.weights.items()})
-            for _ in together:
-                waiting.popleft()
-            for record in records:
-                outcomes[record.outcome] = outcomes.get(record.outcome, 0) + 1
-            on_commit(records)
+    def commit(finished: Sequence[Trained]) -> None:
+        waiting.extend(finished)  # until they are committed: an interrupted commit is made again
+        if not waiting:
+            return
+        records = [record for each in waiting for record in each.records]
+        store.commit(records, {key: arrays for each in waiting for key, arrays in each.weights.items()})
+        waiting.clear()
+        outcomes.update(record.outcome for record in records)
+        on_commit(records)
 
     with contextlib.closing(executor.trained(job)) as results:
         try:
             for finished in results:
-                waiting.extend(finished)
-                commit()
-        except KeyboardInterrupt:  # while committing: what is in hand ends at its next checkpoint
+                commit(finished)
+        except KeyboardInterrupt:  # while committing: what is in progress ends at its next checkpoint
             job.stop.set()
-            for finished in itertools.chain([()], results):
-                waiting.extend(finished)
-                commit()
+            commit(())
+            for finished in results:
+                commit(finished)
             raise
     if job.stop.is_set() and sum(outcomes.values()) < plan.cells - plan.settled:
         raise KeyboardInterrupt
     seconds = time.monotonic() - began
-    return RunSummary(experiment=experiment, already_done=plan.settled, outcomes=outcomes, seconds=seconds)
+    return RunSummary(experiment=experiment, already_done=plan.settled, outcomes=dict(outcomes), seconds=seconds)

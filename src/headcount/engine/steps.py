@@ -1,18 +1,39 @@
-"""Parts of a training step: the batch and the learning rate of a member's every step, and the gradient of a batch."""
+"""Members in training, and the parts of their steps: the batch, the learning rate, and the gradient of a batch."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Int
+import optax
+from jaxtyping import Array, Bool, Float, Int
 
 from .._shapes import Key
 from ..models import AbstractModel
 from ..store.cell import MAX_WARMUP
 
 Loss = Callable[..., tuple[Float[Array, ""], Float[Array, ""]]]
+
+
+class TrainState(NamedTuple):
+    """State of a member, carried from step to step."""
+
+    model: AbstractModel
+    optimiser: optax.OptState
+    step: Int[Array, ""]
+    best_error: Float[Array, ""]
+
+
+class Member(NamedTuple):
+    """Per-member training inputs. Slots that are not active are padding: copies of another member."""
+
+    key: Key
+    learning_rate: Float[Array, ""]
+    steps: Int[Array, ""]
+    active: Bool[Array, ""]
+    heads: Int[Array, ""]
+    """Its own, without those that pad it."""
 
 
 def schedule(
@@ -29,17 +50,6 @@ def schedule(
     rising = (step + 1) / jnp.maximum(rise, 1)
     falling = 0.5 * (1 + jnp.cos(jnp.pi * (step - rise) / jnp.maximum(steps - rise, 1)))
     return jnp.where(step < rise, rising, falling)
-
-
-def rate_at(
-    step: Int[Array, ""],
-    peak: Float[Array, ""] | float,
-    steps: Int[Array, ""] | int,
-    warmup: int | Int[Array, ""],
-    max_warmup: float = MAX_WARMUP,
-) -> Float[Array, ""]:
-    """The learning rate at one of `steps` steps."""
-    return peak * schedule(step, steps, warmup, max_warmup)
 
 
 def batch_key(key: Key, step: Int[Array, ""]) -> Key:
@@ -64,9 +74,9 @@ def gradient_of(loss: Loss, model: AbstractModel, batch: Any, at_once: int) -> t
         return error, gradient
     parts = jax.tree.map(lambda array: array.reshape(-1, at_once, *array.shape[1:]), batch)
 
-    def add(total: Any, part: Any) -> tuple[Any, None]:
+    def add_part(total: Any, part: Any) -> tuple[Any, None]:
         (_, error), gradient = graded(model, *part)
         return jax.tree.map(jnp.add, total, (error, gradient)), None
 
-    total, _ = jax.lax.scan(add, (jnp.zeros(()), jax.tree.map(jnp.zeros_like, model)), parts)
+    total, _ = jax.lax.scan(add_part, (jnp.zeros(()), jax.tree.map(jnp.zeros_like, model)), parts)
     return jax.tree.map(lambda sums: sums * (at_once / count), total)

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, fields, replace
@@ -15,7 +14,7 @@ from .._limits import require_size, require_within
 from .._user_files import user_supplied
 from ..errors import InputError, require
 from ..models import AbstractSpec, EncoderSpec
-from ..store import Cell, Content, Experiment, TrainSpec, Value
+from ..store import Cell, Content, Experiment, TrainSpec, Value, json_text
 from ..tasks import AbstractTask
 
 HEADS_QUESTION = "How many attention heads does this task need?"
@@ -37,13 +36,12 @@ class Sweep:
     @functools.cached_property
     def by_key(self) -> dict[str, AbstractTask]:
         """The tasks under the keys by which shapes name them."""
-        return {task_key(task.spec()): task for task in self.tasks}
+        return {json_text(task.spec()): task for task in self.tasks}
 
     def part(self, **kept: Iterable[Value]) -> "Sweep":
         """The same sweep with only these values of some axes."""
-        experiment = self.experiment.part(**kept)
-        cells = tuple(cell for cell in self.cells if cell.key in experiment.places)
-        return replace(self, experiment=experiment, cells=cells)
+        places = self.experiment.part(**kept).places
+        return self.where(lambda cell: cell.key in places)
 
     def where(self, keeps: Callable[[Cell], bool]) -> "Sweep":
         """The same sweep with only the cells that `keeps` is true of."""
@@ -108,7 +106,8 @@ def sweep(
         for place in _product(axes, train_axes)
     }
     for settings in (*(spec.as_dict() for spec in specs.values()), *map(asdict, trains.values())):
-        require_sizes_fit(settings)
+        for name_of_size, value in settings.items():
+            _require_sizes(name_of_size, [value])
     for spec, each in itertools.product(specs.values(), trains.values()):
         _require_fit(task, spec, each)
     require(
@@ -123,18 +122,13 @@ def sweep(
         for spec in specs.values():
             spec.require_length(length)
     # All cells share these, so that a hundred thousand of them fit in memory and their keys are found in a second.
-    task_spec, shared = Content.of(task.spec()), dict(at or {})
-    models = {place: Content.of(spec.as_dict()) for place, spec in specs.items()}
+    task_spec, shared = Content.from_object(task.spec()), dict(at or {})
+    models = {place: Content.from_object(spec.as_dict()) for place, spec in specs.items()}
     cells, places = [], {}
-    for length in axes["length"]:
-        for of_model, content in models.items():
-            for of_train, each in trains.items():
-                for seed in axes["seed"]:
-                    cell = Cell(
-                        task=task_spec, length=length, model=content, train=each, seed=seed, probe=probes[length]
-                    )
-                    cells.append(cell)
-                    places[cell.key] = (*of_model, *shared.values(), length, *of_train, seed)
+    combinations = itertools.product(axes["length"], models.items(), trains.items(), axes["seed"])
+    for length, (of_model, content), (of_train, each), seed in combinations:
+        cells.append(Cell(task=task_spec, length=length, model=content, train=each, seed=seed, probe=probes[length]))
+        places[cells[-1].key] = (*of_model, *shared.values(), length, *of_train, seed)
     require(
         len(places) == len(cells),
         f"the {len(cells)} combinations of {', '.join(axes)} give only {len(places)} different models; "
@@ -155,7 +149,7 @@ def sweep(
         task=task.name,
         axes=(*model_axes, *shared, "length", *train_axes, "seed"),
         places=places,
-        settings=json.loads(json.dumps(settings)),
+        settings=settings,
         study=study,
         scale=scale,
     )
@@ -163,34 +157,20 @@ def sweep(
 
 
 def joined(sweeps: Iterable[Sweep]) -> Sweep:
-    """Sweeps of one study over the same axes as one experiment; what they share are its settings."""
+    """Sweeps of one study over the same axes as one experiment; what they share are its settings.
+
+    No cell is in two of them, unless at the same place.
+    """
     sweeps = list(sweeps)
-    require(len(sweeps) > 0, "there are no sweeps to join.")
-    first = sweeps[0].experiment
-    for each in sweeps:
-        require(
-            each.experiment.axes == first.axes,
-            f"sweeps can be joined over the same axes only, got {first.axes} and {each.experiment.axes}.",
-        )
+    experiments = [each.experiment for each in sweeps]
+    assert len({each.axes for each in experiments}) == 1
     tasks = {key: task for each in sweeps for key, task in each.by_key.items()}
-    parts = [each.experiment.settings for each in sweeps]
-    places = {key: place for each in sweeps for key, place in each.experiment.places.items()}
-    require(
-        all(places[key] == place for each in sweeps for key, place in each.experiment.places.items()),
-        "two of the sweeps place the same cell differently; give each its own value of `at`.",
-    )
-    experiment = replace(
-        first,
-        places=places,
-        settings={part: _shared(settings[part] for settings in parts) for part in ("task", "model", "train")},
-    )
+    places = {key: place for each in experiments for key, place in each.places.items()}
+    assert all(places[key] == place for each in experiments for key, place in each.places.items())
+    settings = {part: _shared(each.settings[part] for each in experiments) for part in ("task", "model", "train")}
+    experiment = replace(experiments[0], places=places, settings=settings)
     cells = {cell.key: cell for each in sweeps for cell in each.cells}
     return Sweep(experiment=experiment, tasks=tuple(tasks.values()), cells=tuple(cells.values()))
-
-
-def task_key(spec: dict[str, Any]) -> str:
-    """A task's spec as text, whichever way its JSON was written."""
-    return Content.of(spec).text
 
 
 def _spec(model: Callable[..., AbstractSpec], coordinates: dict[str, Value]) -> AbstractSpec:
@@ -270,12 +250,6 @@ def require_axes_fit(axes: Mapping[str, Sequence[Any]]) -> None:
     require_within(f"{models:,} models are asked for ({listed})", models, "HEADCOUNT_MAX_MODELS")
     for axis, values in axes.items():
         _require_sizes(axis, values if isinstance(values, Sized) else ())
-
-
-def require_sizes_fit(settings: Mapping[str, Any]) -> None:
-    """Raise `InputError` if settings of a model or of its training have a size that no machine can have."""
-    for name, value in settings.items():
-        _require_sizes(name, [value])
 
 
 def _require_sizes(name: str, values: Sequence[Any]) -> None:

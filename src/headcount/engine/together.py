@@ -10,43 +10,45 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array
 
 from .._compile import on_device
 from ..backends.advance import Moving, join, share
+from .data import StoredTokens
 from .hardware import FUSED_STEPS
-from .whole_steps import Course, Totals, WholeSteps, begin
+from .steps import Member, TrainState
+from .whole_steps import Draws, Totals, WholeSteps, begin
+
+Outcome = tuple[tuple[Moving, Totals], float]
 
 
-@dataclass
+@dataclass(frozen=True)
 class StepsRequest:
-    """Some members to be advanced by some steps, and what came of it."""
+    """Some members to be advanced by some steps.
+
+    `outcome` is the result, and its share of the seconds of all that were advanced together, by members and steps.
+    """
 
     kernel: WholeSteps
-    course: Course
+    states: TrainState
+    members: Member
+    stored: StoredTokens
     steps: int
-    result: tuple[Moving, Totals] | None = None
-    error: BaseException | None = None
-    seconds: float = 0.0
-    """Its share of the time of all that were advanced together, by members and steps."""
-
-    @property
-    def settled(self) -> bool:
-        return self.result is not None or self.error is not None
+    outcome: "Future[Outcome]" = field(default_factory=Future)
 
     @property
     def size(self) -> tuple[int, int, int]:
         """Members, batch and length."""
-        return len(self.course.taken), self.kernel.batch, self.kernel.sizes.length
+        return len(self.states.step), self.kernel.train.batch, self.kernel.sizes.length
 
     @property
     def model_steps(self) -> int:
-        return self.steps * len(self.course.taken)
+        return self.steps * len(self.states.step)
 
 
 class Together:
@@ -69,54 +71,45 @@ class Together:
                 self._training -= 1
                 self._changed.notify_all()
 
-    def advance(self, request: StepsRequest) -> tuple[Moving, Totals]:
-        """The result of a request, advanced together with those of the other threads. Raises what went wrong there."""
+    def advance(self, request: StepsRequest) -> Outcome:
+        """The outcome of a request, advanced together with those of the other threads. Raises what went wrong there."""
         with self._changed:
             self._waiting.append(request)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: request.settled or len(self._waiting) == self._training)
+            self._changed.wait_for(lambda: request.outcome.done() or len(self._waiting) == self._training)
             requests = []
-            if not request.settled:  # the last one is here; the first thread that sees it serves all
+            if not request.outcome.done():  # the last one is here; the first thread that sees it serves all
                 requests, self._waiting = self._waiting, []
         if requests:
             self._serve(requests)
-        if request.error is not None:
-            raise request.error
-        assert request.result is not None
-        return request.result
+        return request.outcome.result()
 
     def _serve(self, requests: Sequence[StepsRequest]) -> None:
         """Settle all requests; where they fail together, each one alone, so that none costs another its result."""
-        # The largest first: a GPU begins only so many kernels at a time, and small ones end soon wherever they begin.
+        # The largest first: a GPU begins only some kernels at a time, and small ones end soon wherever they begin.
         requests = sorted(requests, key=lambda request: math.prod(request.size), reverse=True)
-        outcomes = _outcomes(requests)
-        if len(requests) > 1 and any(outcome.error is not None for outcome in outcomes):
-            # From where they began: what the kernels work on is a copy.
-            outcomes = [outcome for request in requests for outcome in _outcomes([request])]
+        error = _settle(requests)
+        for request in requests if error is not None else ():
+            # From where it began: what the kernels work on is a copy.
+            failed = _settle([request]) if len(requests) > 1 else error
+            if failed is not None:
+                request.outcome.set_exception(failed)
         with self._changed:
-            for request, outcome in zip(requests, outcomes, strict=True):
-                request.result, request.error, request.seconds = outcome
             self._changed.notify_all()
 
 
-class _Outcome(NamedTuple):
-    result: tuple[Moving, Totals] | None
-    error: BaseException | None
-    seconds: float
-
-
-def _outcomes(requests: Sequence[StepsRequest]) -> list[_Outcome]:
-    """Advance requests together and return the outcome of each; where that fails, the error."""
+def _settle(requests: Sequence[StepsRequest]) -> BaseException | None:
+    """Advance requests together and set the outcome of each; where that fails, return the error."""
     began = time.monotonic()
     try:
         results = advance_together(requests)
     except BaseException as error:  # the threads that wait for it must not wait for ever
         traceback.clear_frames(error.__traceback__)  # they hold the device's memory, which may be what ran out
-        return [_Outcome(None, error, 0.0) for _ in requests]
+        return error
     share = (time.monotonic() - began) / max(1, sum(request.model_steps for request in requests))
-    return [
-        _Outcome(result, None, share * request.model_steps) for request, result in zip(requests, results, strict=True)
-    ]
+    for request, result in zip(requests, results, strict=True):
+        request.outcome.set_result((result, share * request.model_steps))
+    return None
 
 
 def advance_together(requests: Sequence[StepsRequest]) -> list[tuple[Moving, Totals]]:
@@ -124,14 +117,14 @@ def advance_together(requests: Sequence[StepsRequest]) -> list[tuple[Moving, Tot
     share([request.size for request in requests])
     counts = {0: on_device(0, np.int32)}
     token = counts[0]
-    at = [begin(*request.course) for request in requests]
+    at = [begin(request.states, request.members, request.stored) for request in requests]
     drawn = _draws(requests, 0)
     held: list[Any] = []  # what a kernel works on lives until it is joined
     try:
         for done in range(0, max(request.steps for request in requests), FUSED_STEPS):
             held.append(drawn)
             for place, (now, rates, chosen) in drawn.items():
-                kernel, tokens = requests[place].kernel, requests[place].course.stored.tokens
+                kernel, tokens = requests[place].kernel, requests[place].stored.tokens
                 moving, totals, heads, targets = at[place]
                 steps = min(FUSED_STEPS, requests[place].steps - done)
                 count = counts.setdefault(steps, on_device(steps, np.int32))
@@ -142,17 +135,17 @@ def advance_together(requests: Sequence[StepsRequest]) -> list[tuple[Moving, Tot
             token = join(token)
             held.clear()
     except BaseException:
-        token = join(token)  # the kernels of other calls still write to what would be let go
+        token = join(token)  # the kernels of other calls still write to what would be released
         raise
     finally:
         jax.block_until_ready(token)
     return [(moving, totals) for moving, totals, _, _ in at]
 
 
-def _draws(requests: Sequence[StepsRequest], done: int) -> dict[int, tuple[Array, Array, Array]]:
+def _draws(requests: Sequence[StepsRequest], done: int) -> dict[int, Draws]:
     """The batches of the next steps of every request that has steps left."""
     return {
-        place: request.kernel.draw(request.course, done)
+        place: request.kernel.draw_steps(request.states, request.members, request.stored, done)
         for place, request in enumerate(requests)
         if done < request.steps
     }

@@ -19,18 +19,18 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._choices import Backend
 from .._compile import KeptPrograms, compile_ahead, deterministic_jit, on_device
-from .._shapes import AnyArray, Key
+from .._shapes import AnyArray
 from ..keys import named_keys
 from ..models import AbstractModel
 from ..store import Cell
-from ..tasks import AbstractObjective, Choice
+from ..tasks import Choice
 from ..tasks.objective import Grades
 from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
-from .hardware import FUSED_BLOCK, TaskSizes, examples_at_once
-from .steps import batch_key, gradient_of, rate_at
+from .hardware import FUSED_BLOCK, TaskShape, examples_at_once
+from .steps import Member, TrainState, batch_key, gradient_of, schedule
 from .together import StepsRequest
-from .whole_steps import Course, Moving, Totals, WholeSteps, restored
+from .whole_steps import Moving, Totals, WholeSteps, restored
 
 EVALUATION_BLOCK = 256
 """Examples evaluated at a time, which bounds the memory of a validation pass; of lists of candidates, and where batches
@@ -39,26 +39,6 @@ CALIBRATED = 8
 """Models calibrated at a time."""
 DROPOUT = 1
 """Folded into the step's key to derive its dropout key."""
-
-
-class TrainState(NamedTuple):
-    """State of a member, carried from step to step."""
-
-    model: AbstractModel
-    optimiser: optax.OptState
-    step: Int[Array, ""]
-    best_error: Float[Array, ""]
-
-
-class Member(NamedTuple):
-    """Per-member training inputs. Slots that are not active are padding: copies of another member."""
-
-    key: Key
-    learning_rate: Float[Array, ""]
-    steps: Int[Array, ""]
-    active: Bool[Array, ""]
-    heads: Int[Array, ""]
-    """Its own, without those that pad it."""
 
 
 class Measured(NamedTuple):
@@ -72,18 +52,12 @@ class Measured(NamedTuple):
 
 
 @KeptPrograms
-def program(
-    shape: ProgramShape,
-    sizes: TaskSizes,
-    objective: AbstractObjective,
-    side_by_side: bool,
-    backend: Backend = "reference",
-) -> "Program":
+def program(shape: ProgramShape, task: TaskShape, side_by_side: bool, backend: Backend = "reference") -> "Program":
     """The program of a shape; asked for again, also for another task, it is the same one, already compiled.
 
     The fused back end takes the shapes that it has kernels for; any other program is the reference's.
     """
-    return Program(shape, sizes, objective, side_by_side, backend_for(shape, backend))
+    return Program(shape, task, side_by_side, backend_for(shape, backend))
 
 
 def backend_for(shape: ProgramShape, backend: Backend) -> Backend:
@@ -99,8 +73,7 @@ class Program:
     """
 
     shape: ProgramShape
-    sizes: TaskSizes
-    objective: AbstractObjective
+    task: TaskShape
     side_by_side: bool
     backend: Backend = "reference"
 
@@ -118,7 +91,7 @@ class Program:
         `trained` are the models that the cells start from instead, in standard units.
         """
         empty = (len(cells) if slots is None else slots) - len(cells)
-        models = [self._drawn(cell) for cell in cells] if trained is None else list(trained)
+        models = trained or [spec_of(cell).init(cell.seed, **self.task.model_sizes) for cell in cells]
         padded = [model.with_heads(self.shape.model.heads) for model in models]
         calibrates = type(models[0]).calibrated is not AbstractModel.calibrated
         if calibrates and data.probe is not None and trained is None:
@@ -153,23 +126,12 @@ class Program:
             calibrated += [jax.tree.map(operator.itemgetter(i), scaled) for i in range(len(part))]
         return calibrated
 
-    def _drawn(self, cell: Cell) -> AbstractModel:
-        sizes = {"length": self.sizes.tokens, "dim": self.sizes.dim, "outputs": self.sizes.outputs}
-        return spec_of(cell).init(cell.seed, **sizes)
-
-    @functools.cached_property
-    def advance(self) -> Callable[[TrainState, Member, BucketData, int], tuple[TrainState, Measured]]:
+    def advance(self, states: TrainState, members: Member, data: BucketData, steps: int) -> tuple[TrainState, Measured]:
         """Train all members for some steps, then measure them. The old states are used up."""
-        if self._kernel is None:
-            return self._advance
-
-        def advance(states: TrainState, members: Member, data: BucketData, steps: int):
-            if not self.by_kernel(data):
-                return self._advance(states, members, data, steps)
-            request = self.request(states, members, data, steps)
-            return self.measured(request, request.kernel.advance(request.course, steps), states, members, data)
-
-        return advance
+        if not self.by_kernel(data):
+            return self._advance(states, members, data, steps)
+        request = self.request(states, members, data, steps)
+        return self.measured(request, request.kernel.advance(states, members, request.stored, steps), data)
 
     def by_kernel(self, data: BucketData) -> bool:
         """Whether one kernel takes whole steps on these data."""
@@ -179,13 +141,13 @@ class Program:
         """Return the request for `advance` by the kernel; requests of several programs may be advanced together."""
         assert self._kernel is not None
         assert isinstance(data.train, StoredTokens)
-        return StepsRequest(self._kernel, course_of(states, members, data.train), steps)
+        return StepsRequest(self._kernel, states, members, data.train, steps)
 
     def measured(
-        self, request: StepsRequest, moved: tuple[Moving, Totals], states: TrainState, members: Member, data: BucketData
+        self, request: StepsRequest, moved: tuple[Moving, Totals], data: BucketData
     ) -> tuple[TrainState, Measured]:
         """Return the result of `advance` from that of a request."""
-        return self._measure(states, *moved, members, data, request.steps)
+        return self._measure(request.states, *moved, request.members, data, request.steps)
 
     def compile(self, states: TrainState, members: Member, data: BucketData) -> None:
         """Compile what `advance` runs for these arguments; nothing is trained."""
@@ -193,7 +155,8 @@ class Program:
             compile_ahead(self._advance, states, members, data, 0)
             return
         request = self.request(states, members, data, 0)
-        compile_ahead(self._measure, states, *request.kernel.compile(request.course), members, data, 0)
+        moved = request.kernel.compile(states, members, request.stored)
+        compile_ahead(self._measure, states, *moved, members, data, 0)
 
     @functools.cached_property
     def _advance(self) -> Callable[[TrainState, Member, BucketData, Any], tuple[TrainState, Measured]]:
@@ -211,8 +174,7 @@ class Program:
         """Measure members that a kernel has advanced."""
 
         def measure(states: TrainState, moving: Moving, totals, members: Member, data: BucketData, steps):
-            model, moments = restored(moving, states.model, states.optimiser, states.step + steps)
-            states = states._replace(model=model, optimiser=moments, step=states.step + steps)
+            states = restored(moving, states, steps)
             return self._map(
                 lambda pair: self.measure_one(pair[0], data, pair[1], steps), (states, totals), members.active
             )
@@ -264,18 +226,18 @@ class Program:
     def measure_one(self, state: TrainState, data: BucketData, total, steps) -> tuple[TrainState, Measured]:
         """The state with its best error so far, and what is recorded; `total` sums the errors of the last steps."""
         measured = Measured(self.judge_one(state.model, data.validation), total / steps / data.target_variance)
-        best = jnp.fmin(state.best_error, measured.validation[self.objective.error])
+        best = jnp.fmin(state.best_error, measured.validation[self.task.objective.error])
         return state._replace(best_error=best), measured
 
     @functools.cached_property
     def _kernel(self) -> WholeSteps | None:
         """The kernel that takes whole steps of stored tokens; None where the back end has none for this program."""
-        return WholeSteps.of(self.shape, self.sizes, self.objective, self.backend)
+        return WholeSteps.for_program(self.shape, self.task, self.backend)
 
     @functools.cached_property
     def _at_once(self) -> int:
         """Examples of a batch that are worked on at a time."""
-        return examples_at_once(self.shape, self.sizes, side_by_side=self.side_by_side)
+        return examples_at_once(self.shape, self.task, side_by_side=self.side_by_side)
 
     def step_one(self, state: TrainState, member: Member, data: BucketData) -> tuple[TrainState, Float[Array, ""]]:
         """One step of Adam; the error is that of its batch, before the update."""
@@ -285,7 +247,7 @@ class Program:
         tokens, targets = data.train.batch(key, train.batch)
         error, gradient = gradient_of(self.loss_one, state.model, (tokens, targets, keys), self._at_once)
         update, moments = self._optimiser.update(gradient, state.optimiser)
-        rate = rate_at(state.step, member.learning_rate, member.steps, train.warmup, train.max_warmup)
+        rate = member.learning_rate * schedule(state.step, member.steps, train.warmup, train.max_warmup)
         # AdamW: the decay is no part of the gradient, so Adam does not rescale it.
         decay = (
             (lambda weight: (1 - rate * train.weight_decay) * weight) if train.weight_decay else (lambda weight: weight)
@@ -296,19 +258,19 @@ class Program:
     def loss_one(self, model: AbstractModel, tokens: Array, targets: Array, keys: Array | None):
         """Return the loss that training lowers on a batch, and the batch's error."""
         answers = respond(self._rounded(model), self._rounded(tokens), keys, backend=self.backend)
-        return self.objective.loss(answers, targets)
+        return self.task.objective.loss(answers, targets)
 
     def judge_one(self, model: AbstractModel, examples: StoredTokens | RawExamples) -> Grades:
         """The grades on all examples, some of them at a time."""
         block = FUSED_BLOCK if self.backend == "fused" else EVALUATION_BLOCK
-        in_parts = isinstance(self.objective, Choice) or self._at_once < self.shape.train.batch
+        in_parts = isinstance(self.task.objective, Choice) or self._at_once < self.shape.train.batch
         block = min(block, self._at_once) if in_parts else block
         rounded = self._rounded(model)
 
         def answers(indices: Int[Array, " block"]) -> Array:
             return respond(rounded, self._rounded(jax.vmap(examples.tokens_at)(indices)), backend=self.backend)
 
-        return self.objective.grades(in_blocks(answers, len(examples.targets), block), examples.targets)
+        return self.task.objective.grades(in_blocks(answers, len(examples.targets), block), examples.targets)
 
     def _rounded(self, numbers: Any) -> Any:
         """Weights or tokens in the precision they are multiplied in."""
@@ -319,11 +281,6 @@ class Program:
 
 def _stacked(models: Sequence[AbstractModel]) -> AbstractModel:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *models)
-
-
-def course_of(states: TrainState, members: Member, stored: StoredTokens) -> Course:
-    """Members as a kernel of whole steps takes them."""
-    return Course(states.model, states.optimiser, states.step, members, stored)
 
 
 def respond(

@@ -6,7 +6,7 @@ import operator
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,11 @@ from ..events import Event, Events
 from ..models import AbstractModel, from_arrays
 from ..store import Cell, Outcome, Record
 from ..store.weights import Weights
-from ..tasks import AbstractObjective, AbstractTask
+from ..tasks import AbstractTask
 from .buckets import Bucket, BucketShape, ProgramShape, parent_spec, spec_of
 from .data import BucketData, PreparedData, PreparedExamples, RawExamples
-from .hardware import Hardware, TaskSizes
-from .plan import sizes_of
+from .hardware import Hardware, TaskShape
+from .plan import task_shape
 from .records import checkpoint_steps, failure, provenance, record_of
 from .together import Together
 from .train import Measured, Member, Program, TrainState, backend_for, program
@@ -57,10 +57,6 @@ Watch = Callable[[Glimpse], dict[str, Any]]
 """Sees the first model of a bucket part-way; what it returns is kept in that model's provenance."""
 
 
-Advance = Callable[[TrainState, Member, int], tuple[TrainState, Measured, float]]
-"""Some more steps of a bucket's members: their states, what was measured, and the seconds that are theirs."""
-
-
 @dataclass(frozen=True)
 class Trained:
     """Records and weights of a trained bucket, for the process that owns the store."""
@@ -73,15 +69,8 @@ class Trained:
 class Job:
     """Buckets to be trained, the costly ones first, and all that training them needs.
 
-    Args:
-        tasks: The tasks by the key under which shapes name them.
-        buckets: What is to be trained.
-        programs: How many programs that takes.
-        weights_of: Gives the trained weights of a cell's parent by its key.
-        examples: Data that are prepared already, or will be; shapes that share them share one copy.
-        watch: See `run_sweep`.
-        events: Hears how it goes.
-        stop: When it is set, workers end at their next checkpoint.
+    `tasks` have the keys by which shapes name them, `programs` counts what is to be compiled, and `weights_of` gives
+    the weights of a cell's parent by its key. Once `stop` is set, workers end at their next checkpoint.
     """
 
     tasks: Mapping[str, AbstractTask]
@@ -95,7 +84,7 @@ class Job:
 
     def data_for(self, shape: BucketShape) -> PreparedData:
         """The data of a shape, in this process."""
-        return self.examples.of(self.tasks[shape.task], shape.length, shape.model, shape.train)
+        return self.examples.prepared(self.tasks[shape.task], shape.length, shape.model, shape.train)
 
 
 class BucketTrainer:
@@ -106,7 +95,7 @@ class BucketTrainer:
         self._ready = set[tuple]()
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple, threading.Lock] = {}
-        self._by_reference = set[tuple[ProgramShape, TaskSizes, AbstractObjective]]()
+        self._by_reference = set[tuple[ProgramShape, TaskShape]]()
         # XLA does one bucket's steps at a time: interleaved with others' they took twice as long in all.
         self._device = threading.Lock() if machine.side_by_side else contextlib.nullcontext()
         self._together = Together() if machine.side_by_side else None
@@ -148,16 +137,15 @@ class BucketTrainer:
         """A kernel has failed: models of this shape and these sizes are trained in plain JAX from now on."""
         with self._lock:
             self._by_reference.add(self._compiled_for(shape))
-        sizes, why = self._compiled_for(shape)[1], str(error).splitlines()[0].rstrip(".")
+        task, why = self._compiled_for(shape)[1], str(error).splitlines()[0].rstrip(".")
         say_once(
-            f"the fused kernels cannot train {shape.model.heads} heads at length {sizes.tokens} with tokens of "
-            f"{sizes.dim} numbers ({why}); plain JAX trains them, slower. To train everything so: --backend reference."
+            f"the fused kernels cannot train {shape.model.heads} heads at length {task.tokens} with tokens of "
+            f"{task.dim} numbers ({why}); plain JAX trains them, slower. To train everything so: --backend reference."
         )
 
-    def _compiled_for(self, shape: BucketShape) -> tuple[ProgramShape, TaskSizes, AbstractObjective]:
+    def _compiled_for(self, shape: BucketShape) -> tuple[ProgramShape, TaskShape]:
         """Return the compilation key of a shape's program."""
-        task = self.job.tasks[shape.task].at(shape.length)
-        return shape.program, sizes_of(task), task.objective
+        return shape.program, task_shape(self.job.tasks[shape.task].at(shape.length))
 
     def _train(self, bucket: Bucket, backend: Backend) -> Trained:
         self._check_stop()
@@ -170,21 +158,24 @@ class BucketTrainer:
         trained = None if shape.from_random else [self._parent(cell, prepared) for cell in bucket.cells]
         states, members = parts.start(bucket.cells, data, slots=bucket.slots, trained=trained)
         steps = checkpoint_steps(shape.train.steps)
-        # Not the program itself, which may be let go before this trainer is.
+        # Not the program itself, which may be released before this trainer is.
         compiled_for = (known_by, bucket.slots, len(data.validation.targets), type(data.train))
         with self._compile_locks.setdefault(compiled_for, threading.Lock()):
             # Before it waits for the device, and not by two threads at once.
             parts.compile(states, members, data)
-            self._tell_ready(compiled_for)
-        error = parts.objective.error
-        with self._on_device(parts, data) as advance:
-            states, measured, _ = advance(states, members, 0)  # no steps yet: the curve's first point
+        with self._lock:
+            self._ready.add(compiled_for)
+            self.job.events(Event("programs", done=len(self._ready), total=max(self.job.programs, len(self._ready))))
+        error = parts.task.objective.error
+        with self._turn(parts, data):
+            # No steps yet: the curve's first point.
+            states, measured, _ = self._advance(parts, states, members, data, 0)
             curves = [np.asarray(measured.validation[error])]
             seconds = 0.0
             seen: dict[str, Any] = {}
             for before, now in itertools.pairwise(steps):
                 self._check_stop()
-                states, measured, took = advance(states, members, now - before)
+                states, measured, took = self._advance(parts, states, members, data, now - before)
                 seconds += took
                 curves.append(np.asarray(measured.validation[error]))
                 self.job.events(Event("steps", done=(now - before) * len(bucket.cells)))
@@ -201,33 +192,22 @@ class BucketTrainer:
         origin = provenance(self.machine, parts.backend, seconds / len(bucket.cells))
         return self._results(bucket, states, grades, np.stack(curves), prepared, origin, seen)
 
-    @contextlib.contextmanager
-    def _on_device(self, parts: Program, data: BucketData) -> Iterator[Advance]:
-        """Yield what advances a bucket: alone, or on a GPU by kernels that train several at the same time."""
+    def _turn(self, parts: Program, data: BucketData) -> contextlib.AbstractContextManager[Any]:
+        """The bucket's turn on the device, or on a GPU its place among those that kernels train at the same time."""
+        together = self._together if parts.by_kernel(data) else None
+        return self._device if together is None else together.training()
 
-        def alone(states: TrainState, members: Member, steps: int) -> tuple[TrainState, Measured, float]:
-            began = time.monotonic()
-            states, measured = jax.block_until_ready(parts.advance(states, members, data, steps))
-            return states, measured, time.monotonic() - began
-
-        def among_others(states: TrainState, members: Member, steps: int) -> tuple[TrainState, Measured, float]:
-            request = parts.request(states, members, data, steps)
-            assert self._together is not None
-            moved = self._together.advance(request)
-            states, measured = parts.measured(request, moved, states, members, data)
-            return states, measured, request.seconds
-
+    def _advance(
+        self, parts: Program, states: TrainState, members: Member, data: BucketData, steps: int
+    ) -> tuple[TrainState, Measured, float]:
+        """Advance a bucket's members; also the seconds that are theirs."""
         if self._together is not None and parts.by_kernel(data):
-            with self._together.training():
-                yield among_others
-        else:
-            with self._device:
-                yield alone
-
-    def _tell_ready(self, compiled_for: tuple) -> None:
-        with self._lock:
-            self._ready.add(compiled_for)
-            self.job.events(Event("programs", done=len(self._ready), total=max(self.job.programs, len(self._ready))))
+            request = parts.request(states, members, data, steps)
+            moved, seconds = self._together.advance(request)
+            return *parts.measured(request, moved, data), seconds
+        began = time.monotonic()
+        states, measured = jax.block_until_ready(parts.advance(states, members, data, steps))
+        return states, measured, time.monotonic() - began
 
     def _parent(self, cell: Cell, prepared: PreparedData) -> AbstractModel:
         """The trained model that a cell starts from, in standard units and without the heads that are removed."""

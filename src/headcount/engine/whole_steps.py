@@ -8,7 +8,7 @@ import functools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,74 +18,68 @@ from jaxtyping import Array, Float, Int
 from .._choices import Backend
 from .._compile import compile_ahead, deterministic_jit
 from ..backends.advance import Aside, ModelSizes, Moving, Step, advance, advance_aside
-from ..models import AbstractModel
-from ..store.cell import MAX_WARMUP
-from ..tasks import AbstractObjective, Classification
+from ..store import TrainSpec
+from ..tasks import Classification
 from .buckets import ProgramShape
 from .data import StoredTokens, chosen_examples
-from .hardware import FUSED_STEPS, TaskSizes, kernel_sizes
-from .steps import batch_key, rate_at
-
-if TYPE_CHECKING:
-    from .train import Member
+from .hardware import FUSED_STEPS, TaskShape, kernel_sizes
+from .steps import Member, TrainState, batch_key, schedule
 
 Totals = Float[Array, " members"]
+Draws = tuple[Array, Array, Array]
+"""The steps that every member has taken, and the learning rates and the examples of its next ones."""
 _compiling = threading.Lock()
 
 
 @dataclass(frozen=True)
 class WholeSteps:
-    """The kernel's settings for one program."""
+    """The kernel for one program; `labels` says whether targets are labels."""
 
     sizes: ModelSizes
-    step: Step
-    batch: int
-    warmup: int
-    max_warmup: float = MAX_WARMUP
+    train: TrainSpec
+    labels: bool
 
     @classmethod
-    def of(
-        cls, shape: ProgramShape, sizes: TaskSizes, objective: AbstractObjective, backend: Backend
-    ) -> "WholeSteps | None":
-        """Return the settings of a program; None where the kernel cannot take its steps."""
-        model = kernel_sizes(shape, sizes, objective, backend)
-        if model is None:
-            return None
-        train = shape.train
-        step = Step(
-            labels=isinstance(objective, Classification),
+    def for_program(cls, shape: ProgramShape, task: TaskShape, backend: Backend) -> "WholeSteps | None":
+        """Return the kernel of a program; None where it has none."""
+        sizes = kernel_sizes(shape, task, backend)
+        return None if sizes is None else cls(sizes, shape.train, isinstance(task.objective, Classification))
+
+    @property
+    def step(self) -> Step:
+        """The settings of a step."""
+        train = self.train
+        return Step(
+            labels=self.labels,
             clip=train.clip,
             second_moment_decay=train.second_moment_decay,
             weight_decay=train.weight_decay,
         )
-        return cls(model, step, train.batch, train.warmup, train.max_warmup)
 
-    def advance(self, course: "Course", steps: int) -> tuple[Moving, Totals]:
+    def advance(self, states: TrainState, members: Member, stored: StoredTokens, steps: int) -> tuple[Moving, Totals]:
         """The members' weights and moments after some steps, and the sum of the errors of each one's batches."""
-        moving, totals, heads, targets = begin(*course)
+        moving, totals, heads, targets = begin(states, members, stored)
         for done in range(0, steps, FUSED_STEPS):
-            now, rates, chosen = self.draw(course, done)
+            now, rates, chosen = self.draw_steps(states, members, stored, done)
             count = min(FUSED_STEPS, steps - done)
-            moving, totals = self._call(moving, totals, now, heads, count, rates, chosen, course.stored.tokens, targets)
+            moving, totals = self._call(moving, totals, now, heads, count, rates, chosen, stored.tokens, targets)
         return moving, totals
 
-    def draw(self, course: "Course", done: int) -> tuple[Array, Array, Array]:
-        """The steps taken before the next ones, their learning rates, and their examples."""
-        return _drawing(self.batch, self.max_warmup)(
-            course.members, course.taken, done, len(course.stored.tokens), self.warmup
-        )
+    def draw_steps(self, states: TrainState, members: Member, stored: StoredTokens, done: int) -> Draws:
+        drawing = _drawing(self.train.batch, self.train.max_warmup)
+        return drawing(members, states.step, done, len(stored.tokens), self.train.warmup)
 
-    def compile(self, course: "Course") -> tuple[Any, Any]:
+    def compile(self, states: TrainState, members: Member, stored: StoredTokens) -> tuple[Any, Any]:
         """Compile what `advance` and `advance_together` run, and give the shapes of its results."""
-        drawing = _drawing(self.batch, self.max_warmup)
-        draws = (course.members, course.taken, 0, len(course.stored.tokens), self.warmup)
-        moving, totals, heads, targets = jax.eval_shape(begin, *course)
+        drawing = _drawing(self.train.batch, self.train.max_warmup)
+        draws = (members, states.step, 0, len(stored.tokens), self.train.warmup)
+        moving, totals, heads, targets = jax.eval_shape(begin, states, members, stored)
         now, rates, chosen = jax.eval_shape(drawing, *draws)
-        compile_ahead(begin, *course)
+        compile_ahead(begin, states, members, stored)
         with _compiling:  # one for all programs: not by every thread at once
             compile_ahead(drawing, *draws)
         count = jax.ShapeDtypeStruct((), jnp.int32)
-        given = (moving, totals, now, heads, count, rates, chosen, course.stored.tokens, targets)
+        given = (moving, totals, now, heads, count, rates, chosen, stored.tokens, targets)
         compile_ahead(self.aside if jax.default_backend() == "gpu" else self._call, *given)
         return moving, totals
 
@@ -101,60 +95,46 @@ class WholeSteps:
 
     @functools.cached_property
     def aside(self) -> Callable[..., Aside]:
-        """The same next to XLA's stream. The program is the call alone: it has no memory to let go."""
+        """The same next to XLA's stream. The program is the call alone: it has no memory to release."""
         return deterministic_jit(
             functools.partial(advance_aside, sizes=self.sizes, step=self.step), donate=(0, 1), light=True
         )
 
 
-class Course(NamedTuple):
-    """States of some members, and the examples that they learn from."""
-
-    models: AbstractModel
-    moments: optax.OptState
-    taken: Int[Array, " members"]
-    members: "Member"
-    stored: StoredTokens
-
-
 @functools.cache
-def _drawing(batch: int, max_warmup: float) -> Callable[..., tuple[Array, Array, Array]]:
-    """The steps that every member has taken, and the learning rates and the examples of its next ones."""
+def _drawing(batch: int, max_warmup: float) -> Callable[..., Draws]:
 
-    def draw(members: "Member", taken: Int[Array, " members"], done, examples, warmup) -> tuple[Array, Array, Array]:
-        def one(member: "Member", step: Int[Array, ""]) -> tuple[Array, Array]:
-            rate = rate_at(step, member.learning_rate, member.steps, warmup, max_warmup)
+    def drawn(members: Member, taken: Int[Array, " members"], done, examples, warmup) -> Draws:
+        def one(member: Member, step: Int[Array, ""]) -> tuple[Array, Array]:
+            rate = member.learning_rate * schedule(step, member.steps, warmup, max_warmup)
             return rate, chosen_examples(batch_key(member.key, step), batch, examples)
 
         now = taken + done
         steps = now[:, None] + jnp.arange(FUSED_STEPS, dtype=jnp.int32)
         return now, *jax.vmap(jax.vmap(one, in_axes=(None, 0)))(members, steps)
 
-    return deterministic_jit(draw, light=True)
+    return deterministic_jit(drawn, light=True)
 
 
 @jax.jit  # nothing is computed, so nothing is to be deterministic
-def begin(
-    models: AbstractModel, moments: optax.OptState, taken: Array, members: "Member", stored: StoredTokens
-) -> tuple[Moving, Totals, Array, Array]:
+def begin(states: TrainState, members: Member, stored: StoredTokens) -> tuple[Moving, Totals, Array, Array]:
     """Weights, moments, heads and targets as the kernel has them, and no errors yet."""
-    weights = jnp.concatenate([leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(models)], axis=1)
+    weights = jnp.concatenate([leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(states.model)], axis=1)
     tree = optax.tree_utils
-    moving = Moving(weights, tree.tree_get(moments, "mu"), tree.tree_get(moments, "nu"))
+    moving = Moving(weights, tree.tree_get(states.optimiser, "mu"), tree.tree_get(states.optimiser, "nu"))
     heads = jnp.where(members.active, members.heads, 0)  # an empty slot has none
     targets = stored.targets
     return moving, jnp.zeros(len(weights)), heads, targets if targets.ndim > 1 else targets[:, None].astype(jnp.float32)
 
 
-def restored(
-    moving: Moving, models: AbstractModel, moments: optax.OptState, taken: Int[Array, " members"]
-) -> tuple[AbstractModel, optax.OptState]:
-    """The models and moments that the kernel has moved, in the shapes of others, after `taken` steps."""
-    leaves, structure = jax.tree.flatten(models)
+def restored(moving: Moving, states: TrainState, steps: Any) -> TrainState:
+    """The states that the kernel has moved by some steps."""
+    leaves, structure = jax.tree.flatten(states.model)
     filled, start = [], 0
     for leaf in leaves:
         size = leaf[0].size
         filled.append(moving.weights[:, start : start + size].reshape(leaf.shape))
         start += size
-    moments = optax.tree_utils.tree_set(moments, mu=moving.mean, nu=moving.square, count=taken)
-    return jax.tree.unflatten(structure, filled), moments
+    taken = states.step + steps
+    moments = optax.tree_utils.tree_set(states.optimiser, mu=moving.mean, nu=moving.square, count=taken)
+    return states._replace(model=jax.tree.unflatten(structure, filled), optimiser=moments, step=taken)

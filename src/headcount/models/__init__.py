@@ -3,7 +3,7 @@
 A new kind is a spec class and a model class, made known by `register`; see `tests/models/mean_pool.py` for a small one.
 """
 
-from .base import KINDS, AbstractModel, AbstractSpec, axis_size, from_arrays, register, spec_from_dict
+from .base import KINDS, AbstractModel, AbstractSpec, from_arrays, register, spec_from_dict
 from .class_token import ClassTokenSpec, ClassTokenTransformer, folded
 from .controls import CONTROLS
 from .encoder import Encoder, EncoderSpec
@@ -19,7 +19,6 @@ __all__ = [
     "ClassTokenTransformer",
     "Encoder",
     "EncoderSpec",
-    "axis_size",
     "folded",
     "from_arrays",
     "register",

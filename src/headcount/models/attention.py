@@ -4,7 +4,6 @@ A kind of attention is a row of `READINGS`; its options are fields of `AbstractA
 `to_torch.py`. All functions are written for one sequence. An absent token has weight exactly 0 in every kind.
 """
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -19,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from .._choices import AttentionKind
 from .._options import option
 from .._shapes import AnyArray
-from ..errors import require
+from ..errors import require, require_count
 from .base import AbstractSpec
 
 Scores = Float[AnyArray, "..."]
@@ -27,7 +26,7 @@ Mask = Bool[AnyArray, "..."] | None
 
 
 def elu_features(x: Scores) -> Scores:
-    """phi = elu + 1, at least in single precision: x + 1 above 0, exp(x) below. Always positive."""
+    """Return elu(x) + 1, at least in single precision: x + 1 above 0, exp(x) below. Always positive."""
     x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     return jnp.where(x > 0, x + 1, jnp.exp(jnp.minimum(x, 0)))
 
@@ -37,7 +36,7 @@ def _softmax(scores: Scores, spec: "AbstractAttentionSpec", axis: int) -> Scores
 
 
 def _largest_alone(scores: Scores, spec: "AbstractAttentionSpec", axis: int) -> Scores:
-    """1 at the first of the largest scores, which get no gradient."""
+    """Put 1 at the first of the largest scores, which get no gradient."""
     return jax.nn.one_hot(jnp.argmax(scores, axis=axis), scores.shape[axis], dtype=scores.dtype, axis=axis)
 
 
@@ -54,7 +53,7 @@ def _softmax_of_largest(scores: Scores, spec: "AbstractAttentionSpec", axis: int
 
 
 def _shares(scores: Scores, spec: "AbstractAttentionSpec", axis: int) -> Scores:
-    """Positive scores as shares of their sum, which may have underflowed."""
+    """Divide positive scores by their sum, which may have underflowed."""
     least = np.finfo(scores.dtype).tiny
     return scores / jnp.maximum(jnp.sum(scores, axis=axis, keepdims=True), least)
 
@@ -63,8 +62,8 @@ class Reading(NamedTuple):
     """One kind of attention.
 
     `weights(scores, spec, axis)` makes weights of scores, in which those of unread keys are `unread`. `features` are
-    applied to queries and keys before their product. `is_softmax`: over all that is read, which the fused kernels, thin
-    heads and the removal of heads are written for. An encoder scales scores by 1 / sqrt(rank) where `is_scaled`.
+    applied to queries and keys before their product. `is_softmax`: over all that is read. An encoder scales scores by
+    1 / sqrt(rank) where `is_scaled`.
     """
 
     weights: Callable[[Scores, "AbstractAttentionSpec", int], Scores]
@@ -88,13 +87,16 @@ READINGS: dict[AttentionKind, Reading] = {
 class AbstractAttentionSpec(AbstractSpec):
     """A spec whose heads read by these options.
 
-    `kv_heads` groups of heads share keys and values; None: every head has its own, as it has with as many groups as
-    heads, so that equal models have equal specs. A query sees `window` tokens; None: all of them. `causal`: no later
-    ones. `attention` is a row of `READINGS`, and "top-k" keeps `top_k` scores.
+    `kv_heads` groups of heads share W_K and W_V: 1 is multi-query attention; None: every head has its own, as it has
+    with as many groups as heads, so that equal models have equal specs. With a `window` a token reads itself and
+    `window` - 1 on either side, and the class token, or a query that is not a key, the last `window`; None: all of
+    them. With `causal` no token reads later ones. `attention` is "soft"; "hard", all weight on the largest score;
+    "linear", a kernel in place of the softmax; or "top-k", a softmax over the `top_k` largest scores.
+    docs/attention.md has more.
     """
 
     output_axes: ClassVar[tuple[str, ...]]
-    """The axes of W_O, which kinds order in their own way."""
+    """The order of W_O's axes "heads", "head_dim" and "stream", which is a kind's own."""
 
     kv_heads: int | None = option(None, "Sets of keys and values that heads share (default: one per head).")
     window: int | None = option(None, "Tokens that a query sees: the class token the last ones (default: all).")
@@ -103,7 +105,7 @@ class AbstractAttentionSpec(AbstractSpec):
     top_k: int | None = option(None, "Tokens that a head of top-k attention reads.")
 
     def __post_init__(self):
-        self.check_fields()
+        super().__post_init__()
         if self.kv_heads is not None:
             divisors = [count for count in range(1, self.heads + 1) if self.heads % count == 0]
             require(
@@ -128,6 +130,11 @@ class AbstractAttentionSpec(AbstractSpec):
         return READINGS[self.attention]
 
     @property
+    def reads_by_softmax(self) -> bool:
+        """Whether heads are as fused kernels, thin heads and the removal of heads take them: plain soft attention."""
+        return self.reading.is_softmax
+
+    @property
     def groups(self) -> int:
         """Sets of keys and values: one per head unless heads share them."""
         return self.kv_heads or self.heads
@@ -139,25 +146,29 @@ class AbstractAttentionSpec(AbstractSpec):
 
     @property
     @abstractmethod
-    def axis_sizes(self) -> dict[str, int]:
-        """Of one layer: its heads and groups, the numbers that a head compares and carries, and those of the stream."""
+    def stream_dim(self) -> int:
+        """Numbers of a token inside, which W_Q, W_K and W_V read and W_O writes."""
 
     @property
-    def head_axes(self) -> dict[str, tuple[str, ...]]:
-        """The axes of every array of a layer's `HeadWeights` that no bias is."""
-        inwards = {"query": ("heads", "rank"), "key": ("groups", "rank"), "value": ("groups", "head_dim")}
-        return {name: (*axes, "stream") for name, axes in inwards.items()} | {"output": self.output_axes}
+    def total_heads(self) -> int:
+        """Heads of a layer."""
+        return self.heads
+
+    @property
+    def total_groups(self) -> int:
+        """Sets of keys and values of a layer."""
+        return self.groups
 
     @property
     def head_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of these arrays."""
-        sizes = self.axis_sizes
-        return {name: tuple(sizes[axis] for axis in axes) for name, axes in self.head_axes.items()}
-
-    @property
-    def head_parameters(self) -> int:
-        """Numbers in these arrays."""
-        return sum(map(math.prod, self.head_shapes.values()))
+        """The shapes of the arrays of a layer's `HeadMatrices` that no bias is."""
+        sizes = {"heads": self.total_heads, "head_dim": self.head_dim, "stream": self.stream_dim}
+        return {
+            "query": (self.total_heads, self.rank, self.stream_dim),
+            "key": (self.total_groups, self.rank, self.stream_dim),
+            "value": (self.total_groups, self.head_dim, self.stream_dim),
+            "output": tuple(sizes[axis] for axis in self.output_axes),
+        }
 
     def require_length(self, length: int) -> None:
         for name in ("window", "top_k"):
@@ -171,13 +182,30 @@ class AbstractAttentionSpec(AbstractSpec):
             )
 
 
-class HeadWeights(eqx.Module):
+def share_of_total_dim(total_dim: int, *, heads: int, field: str, round_up: bool = False) -> int:
+    """Return what each head has of `total_dim`, its `field`. Raises `InputError` where heads do not divide it."""
+    require_count("heads", heads)
+    require(
+        total_dim >= heads and (round_up or total_dim % heads == 0),
+        f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set {field} instead.",
+        what="total_dim",
+        given=total_dim,
+    )
+    return -(-total_dim // heads)
+
+
+class HeadMatrices(eqx.Module):
     """W_Q of every head, W_K and W_V of every head or of every group of heads, and W_O."""
 
     query: Float[AnyArray, "heads rank stream"]
     key: Float[AnyArray, "groups rank stream"]
     value: Float[AnyArray, "groups head_dim stream"]
     output: Float[AnyArray, "..."]
+
+    @property
+    def written(self) -> Float[AnyArray, "..."]:
+        """W_O as the values of the heads are multiplied by it."""
+        return self.output
 
 
 ATTENTION_FIELDS = tuple(each.name for each in fields(AbstractAttentionSpec))

@@ -19,6 +19,7 @@ from .._choices import AnsweredAt, Backend, Precision, require_choice
 from .._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
 from ..backends.advance import ModelSizes
 from ..errors import InputError, did_you_mean, require, require_count
+from .layers import Linear
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .class_token.removal import HeadRemoval
 
 Arrays = dict[str, np.ndarray]
+Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +52,10 @@ class AbstractSpec(ABC):
 
     kind: ClassVar[str]
     """The name under which the spec class is registered and stored."""
-    standardises: ClassVar[bool]
+    standardises: ClassVar[bool] = True
     """Whether the model is trained on tokens and targets of mean 0 and variance 1 rather than in the task's units; may
     depend on the fields."""
-    precisions: ClassVar[tuple[Precision, ...]]
+    precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
     """The precisions in which it may be trained; may depend on the fields."""
     left_out_at_default: ClassVar[tuple[str, ...]] = ()
     """Fields that `as_dict` leaves out where they have their default value: those that were added after results had
@@ -69,8 +71,10 @@ class AbstractSpec(ABC):
     """Where the model answers: a field, or a constant of the class."""
     vocabulary: int = 0
     """How many token ids the model looks up in a learned table, a token being one id; 0: tokens are numbers."""
+    masks_padding: bool = False
+    """Whether the model leaves absent tokens out; see `masks_nan`."""
 
-    def check_fields(self) -> None:
+    def __post_init__(self):
         """Raise `InputError` for a field that is no count, truth value or choice where its declared type is one."""
         for name, kind in _declared_types(type(self)).items():
             value = getattr(self, name)
@@ -84,7 +88,7 @@ class AbstractSpec(ABC):
     @property
     def masks_nan(self) -> bool:
         """Whether tokens that are all NaN are absent: what they hold, and how many there are, changes nothing."""
-        return False
+        return self.masks_padding
 
     @property
     def drops(self) -> bool:
@@ -102,23 +106,26 @@ class AbstractSpec(ABC):
         return False
 
     def step_sizes(self, *, length: int, dim: int, outputs: int) -> ModelSizes | None:
-        """The sizes by which the fused back end takes whole training steps of the model; None where it cannot."""
+        """Return the sizes by which the fused back end takes whole training steps; None where it cannot."""
         return None
 
     @abstractmethod
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "AbstractModel":
-        """Initial weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone."""
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "AbstractModel":
+        """Draw weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone.
+
+        Without a seed every array is a `jax.ShapeDtypeStruct`, as `layers.initial_array` gives it.
+        """
 
     def require_length(self, length: int) -> None:  # noqa: B027 - most kinds read any length
         """Raise `InputError` where the spec does not fit sequences of `length` tokens."""
 
-    @abstractmethod
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         """Return the number of trained numbers."""
+        return sum(array.size for array in jax.tree.leaves(skeleton(self, length, dim, outputs)))
 
     @abstractmethod
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        """Multiplications and additions of the forward pass on one sequence, matrix products only.
+        """Count multiplications and additions of the forward pass on one sequence, of matrix products only.
 
         What is computed once per batch is left out.
         """
@@ -127,16 +134,13 @@ class AbstractSpec(ABC):
     def activations(self, *, length: int, dim: int) -> int:
         """Estimate how many numbers one sequence keeps for its gradient."""
 
-    @abstractmethod
     def with_rank(self, rank: int) -> Self:
-        """Return the same spec with another rank, and with it whatever is tied to the rank."""
+        """Return the same spec with another rank, and with it what is tied to the rank."""
+        return dataclasses.replace(self, rank=rank)  # pyright: ignore[reportArgumentType] - see the class
 
     @abstractmethod
-    def sizes(self, arrays: Arrays) -> dict[str, int]:
-        """`length`, `dim` and `outputs`, which the spec leaves open, read from the arrays of a model.
-
-        Raises `InputError` where an array that is needed is missing.
-        """
+    def sizes_of(self, shapes: Shapes) -> dict[str, int]:
+        """Read `length`, `dim` and `outputs`, which the spec leaves open, from the shapes of a model's arrays."""
 
     def padded(self) -> Self:
         """Return the spec that a program is compiled for: itself, or one of more heads that several head counts share.
@@ -146,12 +150,10 @@ class AbstractSpec(ABC):
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """The kind and every field, less those `left_out_at_default`, as JSON; `spec_from_dict` gives the spec back."""
+        """Return kind and fields, less those `left_out_at_default`, as JSON; `spec_from_dict` gives the spec back."""
         content = {"kind": self.kind} | dataclasses.asdict(self)  # pyright: ignore[reportArgumentType] - see the class
-        for field in dataclasses.fields(self):  # pyright: ignore[reportArgumentType]
-            if field.name in self.left_out_at_default and content[field.name] == field.default:
-                del content[field.name]
-        return content
+        defaults = {name: getattr(type(self), name) for name in self.left_out_at_default}
+        return {name: value for name, value in content.items() if name not in defaults or value != defaults[name]}
 
 
 class AbstractModel(eqx.Module):
@@ -187,7 +189,7 @@ class AbstractModel(eqx.Module):
         )
 
     def with_heads(self, heads: int) -> Self:
-        """The model padded with heads that change nothing, or cut to its first `heads` heads; itself if never padded.
+        """Pad the model with heads that change nothing, or cut it to its first `heads` heads; some are never padded.
 
         Training keeps added weights at zero, so `with_heads(spec.heads)` undoes padding after training too.
         """
@@ -197,6 +199,10 @@ class AbstractModel(eqx.Module):
         """Return the model with its scales set from some training tokens, before training begins."""
         return self
 
+    def outer_maps(self) -> tuple[Linear, Linear]:
+        """Return the first map of the tokens and the last map to the answers, of a kind that standardises."""
+        raise NotImplementedError
+
     def in_raw_units(
         self,
         token_mean: Float[AnyArray, " dim"],
@@ -204,8 +210,17 @@ class AbstractModel(eqx.Module):
         target_mean: Float[AnyArray, "*places outputs"],
         target_scale: Float[AnyArray, "*places outputs"],
     ) -> Self:
-        """A model trained on standardised tokens and targets, rewritten to read and answer in the task's own units."""
-        return self
+        """Rewrite a model trained on standardised tokens and targets to read and answer in the task's own units."""
+        if not self.spec.standardises:
+            return self
+        last = self.outer_maps()[1].to_raw_targets(target_mean, target_scale)
+        model = eqx.tree_at(lambda model: model.outer_maps()[1], self, last)
+        return model if self.spec.vocabulary else model.in_raw_tokens(token_mean, token_scale)  # ids have no units
+
+    def in_raw_tokens(self, mean: Float[AnyArray, " dim"], scale: Float[AnyArray, " dim"]) -> Self:
+        """Return the model rewritten to read tokens in the task's own units."""
+        first = self.outer_maps()[0].of_raw_tokens(mean, scale)
+        return eqx.tree_at(lambda model: model.outer_maps()[0], self, first)
 
     def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> "HeadRemoval":
         """Prepare the model to lose heads, judged on some training tokens; see `spec.removes_heads`."""
@@ -222,16 +237,49 @@ class AbstractModel(eqx.Module):
         raise InputError(f"models of kind {self.spec.kind} do not say what their heads read.")
 
     def without_head(self, layer: int, head: int) -> Self:
-        """The model with the output of one head set to zero and all else kept; see `attention_weights` for the error.
+        """Set the output of one head to zero and keep all else; see `attention_weights` for the error.
 
         Both count from 0, in the order of `attention_weights`.
         """
         raise InputError(f"models of kind {self.spec.kind} do not say what their heads read.")
 
+    def sizes(self) -> dict[str, int]:
+        """Return `length`, `dim` and `outputs`; without positions, where any length is read, the least `length`."""
+        return self.spec.sizes_of({name: array.shape for name, array in named_arrays(self).items()})
+
+    def read_tokens(self, tokens: Any) -> Any:
+        """Return one sequence as the model computes with it, of the length of its `position_table` if it has one.
+
+        Token ids may be given as (length,), and where NaN tokens are absent a shorter sequence is filled up with them:
+        in front where the last token is the query, else at the end.
+
+        Raises `InputError` for any other shape, for ids that the spec does not have, and for NaN ids unless they are
+        absent tokens.
+        """
+        spec, sizes = self.spec, self.sizes()
+        dim, length = sizes["dim"], None if getattr(self, "position_table", None) is None else sizes["length"]
+        if spec.vocabulary:
+            tokens = _read_ids(tokens, spec)
+        shape = np.shape(tokens)
+        missing = length - shape[0] if spec.masks_nan and length is not None and shape else 0
+        fits = len(shape) == 2 and shape[1] == dim and (missing > 0 or length in (None, shape[0]))
+        wanted = f"({'length' if length is None else length}, {dim})"
+        require(
+            fits,
+            f"tokens must have shape {wanted}, one sequence, got {shape}; for a batch use jax.vmap(model).",
+            what="tokens",
+            given=shape,
+            needed=f"of shape {wanted}",
+        )
+        if missing <= 0:
+            return tokens
+        tokens = jnp.asarray(tokens)
+        absent = jnp.full((missing, dim), jnp.nan, tokens.dtype)
+        return jnp.concatenate([absent, tokens] if spec.answered_at == "query" else [tokens, absent])
+
     def to_arrays(self) -> Arrays:
         """Return every array of the model by its path, such as `attention.0.query`."""
-        leaves, _ = jax.tree_util.tree_flatten_with_path(self)
-        return {_name(path): np.asarray(leaf) for path, leaf in leaves}
+        return {name: np.asarray(array) for name, array in named_arrays(self).items()}
 
     def to_torch(self) -> "torch.nn.Module":
         """Return the model as a plain PyTorch module in evaluation mode, with the parameter names of `to_arrays`.
@@ -285,67 +333,38 @@ def spec_from_dict(content: dict[str, Any]) -> AbstractSpec:
         raise InputError(f"{fields} is no spec of kind {kind}: {error}.") from error
 
 
+@functools.cache
+def skeleton(spec: AbstractSpec, length: int, dim: int, outputs: int) -> AbstractModel:
+    """Return the model of that spec for these sizes, with the shape of every array in place of the array."""
+    return spec.init(None, length=length, dim=dim, outputs=outputs)
+
+
+def named_arrays(model: AbstractModel) -> dict[str, Any]:
+    """Return every array of the model by its path, as it is: NumPy's, JAX's, or only its shape."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(model)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
 def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
     """Return the model of that spec with these arrays; `from_arrays(spec, model.to_arrays())` is `model`.
 
     Raises `InputError` where an array is missing, surplus or of another shape than the spec says.
     """
-    sizes = spec.sizes(arrays)
+    try:
+        sizes = spec.sizes_of({name: array.shape for name, array in arrays.items()})
+    except LookupError as error:
+        raise InputError(f"{', '.join(sorted(arrays))} are not the arrays of {spec}: {error}.") from error
     for name, size in sizes.items():
         require_count(f"the {name} of the arrays", size)
-    skeleton = spec.init(0, **sizes)
-    needed = set(skeleton.to_arrays())
-    missing, surplus = sorted(needed - arrays.keys()), sorted(arrays.keys() - needed)
+    model = skeleton(spec, **sizes)
+    needed = named_arrays(model)
+    missing, surplus = sorted(needed.keys() - arrays.keys()), sorted(arrays.keys() - needed.keys())
     require(not missing, f"missing arrays for {spec}: {', '.join(missing)}.")
     require(not surplus, f"arrays that {spec} does not have: {', '.join(surplus)}.")
-
-    def fill(path, leaf):
-        array = arrays[_name(path)]
-        require(array.shape == leaf.shape, f"{_name(path)} has shape {array.shape}; {spec} needs {leaf.shape}.")
-        return array
-
-    return jax.tree_util.tree_map_with_path(fill, skeleton)
-
-
-def axis_size(arrays: Arrays, name: str, axis: int) -> int:
-    """Return the size of one axis of the array `name`. Raises `InputError` where there is no such array or axis."""
-    require(name in arrays, f"the arrays of this model must include {name}, got {', '.join(sorted(arrays))}.")
-    shape = arrays[name].shape
-    require(axis < len(shape), f"{name} must have at least {axis + 1} axes, got shape {shape}.")
-    return shape[axis]
-
-
-def _name(path) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
-
-
-def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None) -> Any:
-    """One sequence of `length` tokens (any number if None) of `dim` numbers, as a model of that spec computes with it.
-
-    Token ids may be given as (length,), and where NaN tokens are absent a shorter sequence is filled up with them: in
-    front where the last token is the query, else at the end.
-
-    Raises `InputError` for any other shape, for ids that the spec does not have, and for NaN ids unless they are absent
-    tokens.
-    """
-    if spec.vocabulary:
-        tokens = _read_ids(tokens, spec)
-    shape = np.shape(tokens)
-    missing = length - shape[0] if spec.masks_nan and length is not None and shape else 0
-    fits = len(shape) == 2 and shape[1] == dim and (missing > 0 or length in (None, shape[0]))
-    wanted = f"({'length' if length is None else length}, {dim})"
-    require(
-        fits,
-        f"tokens must have shape {wanted}, one sequence, got {shape}; for a batch use jax.vmap(model).",
-        what="tokens",
-        given=shape,
-        needed=f"of shape {wanted}",
-    )
-    if missing <= 0:
-        return tokens
-    tokens = jnp.asarray(tokens)
-    absent = jnp.full((missing, dim), jnp.nan, tokens.dtype)
-    return jnp.concatenate([absent, tokens] if spec.answered_at == "query" else [tokens, absent])
+    for name, leaf in needed.items():
+        shape = arrays[name].shape
+        require(shape == leaf.shape, f"{name} has shape {shape}; {spec} needs {leaf.shape}.")
+    return jax.tree.unflatten(jax.tree.structure(model), [arrays[name] for name in needed])
 
 
 def _read_ids(tokens: Any, spec: AbstractSpec) -> Any:

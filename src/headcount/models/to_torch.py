@@ -68,7 +68,7 @@ class ModelModule(Group):
 
 
 def _filled_up(tokens: Tensor, spec: AbstractSpec, length: int | None) -> Tensor:
-    """Sequences shorter than `length` with absent tokens added, as `base.read_tokens` adds them."""
+    """Add absent tokens to sequences shorter than `length`, as `AbstractModel.read_tokens` does."""
     tokens = tokens.float() if spec.vocabulary else tokens
     missing = length - tokens.shape[1] if spec.masks_nan and length is not None else 0
     sides = (missing, 0) if spec.answered_at == "query" else (0, missing)
@@ -94,10 +94,10 @@ def _looked_up(weight: Tensor, tokens: Tensor, spec: AbstractSpec) -> Tensor:
     return tokens @ weight[:, : tokens.shape[-1]].T
 
 
-def _coded(module: ModelModule, first: Group, tokens: Tensor, *, concatenated: bool) -> Tensor:
+def _first_layer(module: ModelModule, first: Group, tokens: Tensor) -> Tensor:
     """Return the first layer of every token, with its concatenated position code."""
     content = _looked_up(first.weight, tokens, module.spec) + first.bias
-    if not concatenated:
+    if module.spec.positions != "concatenated":
         return content
     table = module.position_table
     return content + table @ first.weight[:, -table.shape[1] :].T
@@ -110,42 +110,30 @@ def _elu_features(x: Tensor) -> Tensor:
     return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
 
 
-def _softmax(spec: AbstractAttentionSpec, asked: Tensor, keys: Tensor, hidden: Tensor | None, scale: float) -> Tensor:
-    return functional.softmax(_scores(asked, keys, hidden) * scale, dim=-1)
+def _softmax(scores: Tensor, spec: AbstractAttentionSpec) -> Tensor:
+    return functional.softmax(scores, dim=-1)
 
 
-def _largest_alone(
-    spec: AbstractAttentionSpec, asked: Tensor, keys: Tensor, hidden: Tensor | None, scale: float
-) -> Tensor:
-    scores = _scores(asked, keys, hidden)
+def _largest_alone(scores: Tensor, spec: AbstractAttentionSpec) -> Tensor:
     return functional.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
 
 
-def _softmax_of_largest(
-    spec: AbstractAttentionSpec, asked: Tensor, keys: Tensor, hidden: Tensor | None, scale: float
-) -> Tensor:
-    scores = _scores(asked, keys, hidden) * scale
+def _softmax_of_largest(scores: Tensor, spec: AbstractAttentionSpec) -> Tensor:
     rest = scores.sort(dim=-1, descending=True, stable=True).indices[..., spec.top_k :]
     return functional.softmax(scores.scatter(-1, rest, -torch.inf), dim=-1)
 
 
-def _shares(spec: AbstractAttentionSpec, asked: Tensor, keys: Tensor, hidden: Tensor | None, scale: float) -> Tensor:
-    kernel = _scores(_elu_features(asked), _elu_features(keys), hidden, unread=0.0)
-    return kernel / kernel.sum(-1, keepdim=True).clamp(min=torch.finfo(kernel.dtype).tiny)
+def _shares(scores: Tensor, spec: AbstractAttentionSpec) -> Tensor:
+    return scores / scores.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
 
 
-def _scores(asked: Tensor, keys: Tensor, hidden: Tensor | None, unread: float = -torch.inf) -> Tensor:
-    scores = asked @ keys.transpose(-1, -2)
-    return scores if hidden is None else scores.masked_fill(hidden[:, None], unread)
-
-
-WEIGHTS: dict[str, Callable[..., Tensor]] = {
+WEIGHTS: dict[str, Callable[[Tensor, AbstractAttentionSpec], Tensor]] = {
     "soft": _softmax,
     "hard": _largest_alone,
     "linear": _shares,
     "top-k": _softmax_of_largest,
 }
-"""How much of every key each head reads, from queries and keys of shape (batch, heads, places, rank)."""
+"""How much of every key each head reads, from scores of shape (batch, heads, queries, keys)."""
 
 
 def _shared(per_group: Tensor, heads: int, blocks: int = 1) -> Tensor:
@@ -155,7 +143,7 @@ def _shared(per_group: Tensor, heads: int, blocks: int = 1) -> Tensor:
     return shared.expand(-1, -1, heads // groups, *shared.shape[3:]).reshape(batch, heads, *shape)
 
 
-def _read(
+def _attend(
     heads: Group,
     spec: AbstractAttentionSpec,
     stream: Tensor,
@@ -164,14 +152,21 @@ def _read(
     scale: float,
     blocks: int = 1,
 ) -> Tensor:
-    """Return what every head carries to every query of the stream, (batch, heads, queries, head_dim)."""
+    """Return what all heads together write for every query of the stream, (batch, queries, stream)."""
     asked = torch.einsum("bqw,hnw->bhqn", stream, heads.query)
     keys = torch.einsum("btw,hnw->bhtn", tokens, heads.key)
     values = torch.einsum("btw,hnw->bhtn", tokens, heads.value)
     if getattr(heads, "query_bias", None) is not None:
         asked, values = asked + heads.query_bias[:, None], values + heads.value_bias[:, None]
     keys, values = (_shared(part, asked.shape[1], blocks) for part in (keys, values))
-    return WEIGHTS[spec.attention](spec, asked, keys, hidden, scale) @ values
+    if spec.reading.features is not None:
+        asked, keys = _elu_features(asked), _elu_features(keys)
+    scores = asked @ keys.transpose(-1, -2)
+    scores = scores * scale if spec.reading.is_scaled else scores
+    scores = scores if hidden is None else scores.masked_fill(hidden[:, None], spec.reading.unread)
+    carried = WEIGHTS[spec.attention](scores, spec) @ values
+    output = "".join({"heads": "h", "head_dim": "n", "stream": "w"}[axis] for axis in spec.output_axes)
+    return torch.einsum(f"bhqn,{output}->bqw", carried, heads.output)
 
 
 def _places_of(absent: Tensor | None, tokens: Tensor) -> Tensor:
@@ -186,8 +181,7 @@ def _places_of(absent: Tensor | None, tokens: Tensor) -> Tensor:
 
 def _class_token(module: ModelModule, tokens: Tensor, absent: Tensor | None) -> Tensor:
     spec = module.spec
-    first = _coded(module, module.encoder_in, tokens, concatenated=spec.positions == "concatenated")
-    embedded = _linear(module.encoder_out, functional.relu(first))
+    embedded = _linear(module.encoder_out, functional.relu(_first_layer(module, module.encoder_in, tokens)))
     embedded = embedded + module.position_table if spec.positions == "additive" else embedded
     class_token = module.class_token.expand(len(tokens), 1, -1)
     places, keys = _places_of(absent, tokens), None if absent is None else absent[:, None]
@@ -197,8 +191,7 @@ def _class_token(module: ModelModule, tokens: Tensor, absent: Tensor | None) -> 
     for place, heads in enumerate(layers):
         moved = []
         for stream, hidden in ((class_token, by_class_token), (embedded, by_tokens)):
-            read = _read(heads, spec, stream, embedded, hidden, spec.beta)
-            stream = stream + torch.einsum("bhqn,ehn->bqe", read, heads.output)
+            stream = stream + _attend(heads, spec, stream, embedded, hidden, spec.beta)
             if spec.inner_hidden and place < len(layers) - 1:
                 net = module.inner[place]
                 stream = stream + _linear(net.second, functional.relu(_linear(net.first, stream)))
@@ -249,22 +242,22 @@ def _stream(module: ModelModule, tokens: Tensor) -> Tensor:
 def _encoder_layer(layer: Group, spec: Any, stream: Tensor, keys: Tensor, hidden: Tensor | None) -> Tensor:
     def attend(entering: Tensor) -> Tensor:
         seen = _norm(spec, keys, layer.attention_scale) if spec.norm_first else keys
-        read = _read(layer.heads, spec, entering, seen, hidden, spec.rank**-0.5, spec.multiplier)
-        mixed = torch.einsum("bhqn,hnw->bqw", read, layer.heads.output) / spec.multiplier
-        return mixed if layer.heads.output_bias is None else mixed + layer.heads.output_bias
+        total = _attend(layer.heads, spec, entering, seen, hidden, spec.rank**-0.5, spec.multiplier)
+        mean = total / spec.multiplier
+        return mean if layer.heads.output_bias is None else mean + layer.heads.output_bias
 
     def feed(entering: Tensor) -> Tensor:
         hidden = _linear(layer.feed_in, entering)
         hidden = functional.relu(hidden) if spec.activation == "relu" else functional.gelu(hidden, approximate="tanh")
         return _linear(layer.feed_out, hidden)
 
-    def add(stream: Tensor, change: Callable[[Tensor], Tensor], scale: Tensor | None) -> Tensor:
+    def sublayer(stream: Tensor, change: Callable[[Tensor], Tensor], scale: Tensor | None) -> Tensor:
         changed = change(_norm(spec, stream, scale) if spec.norm_first else stream)
         total = stream + changed if spec.residual else changed
         return total if spec.norm_first else _norm(spec, total, scale)
 
-    stream = add(stream, attend, layer.attention_scale)
-    return stream if layer.feed_in is None else add(stream, feed, layer.feed_scale)
+    stream = sublayer(stream, attend, layer.attention_scale)
+    return stream if layer.feed_in is None else sublayer(stream, feed, layer.feed_scale)
 
 
 def _norm(spec: Any, stream: Tensor, scale: Tensor | None) -> Tensor:
@@ -276,14 +269,14 @@ def _norm(spec: Any, stream: Tensor, scale: Tensor | None) -> Tensor:
 
 
 def _control(reads: Callable[[ModelModule, Tensor, Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
-    """The answers of a control, from what its readout net reads of tokens, their first layer and which are absent."""
+    """Make the answers of a control of what its readout net reads of tokens, first layer and absent ones."""
 
-    def answers(module: ModelModule, tokens: Tensor, absent: Tensor | None) -> Tensor:
-        first = _coded(module, module.token_in, tokens, concatenated=module.spec.positions == "concatenated")
+    def control_answers(module: ModelModule, tokens: Tensor, absent: Tensor | None) -> Tensor:
+        first = _first_layer(module, module.token_in, tokens)
         absent = tokens.new_zeros(tokens.shape[:2], dtype=torch.bool) if absent is None else absent
         return _read_out(module, reads(module, tokens, first, absent))
 
-    return answers
+    return control_answers
 
 
 def _pooling(module: ModelModule, tokens: Tensor, first: Tensor, absent: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ class ComputedReader(StudyReader):
         return f"{task}, {len(attachments.keys() - {COMPLETE})} pieces computed"
 
     def go_on(self, command: str) -> str:
-        return f"To go on, run: {command}" if command else ""
+        return f"To continue, run: {command}" if command else ""
 
     def rows(self, experiment: str, attachments: Mapping[str, Any]) -> list[dict[str, Any]]:
         pieces = {name: piece for name, piece in attachments.items() if name != COMPLETE}

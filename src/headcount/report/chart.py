@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -18,8 +17,6 @@ MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 Kind = Literal["measured", "descended", "published", "fit"]
 MIN_DRAWN, MAX_DRAWN = 1e-30, 1e30
 """Values beyond these are not drawn: no axis shows them next to others."""
-MARGIN = 0.3
-"""Share of the distance between two cells' centres that a line over them leaves free at each end."""
 
 SCALE = (1e-5, 1.0)
 """The ends of the colours of every heat map of errors: shares of the best constant answer's."""
@@ -113,32 +110,32 @@ class Chart:
     spread: str = "seeds"
 
     def limits(self) -> tuple[float, float]:
-        """The smallest and largest y drawn, bands, points and anchors included; 0.1 and 1 where nothing is."""
+        """Return the smallest and largest y drawn, bands, points and anchors included; 0.1 and 1 where nothing is."""
         edges = [edge for series in self.series for edge in (series.y, series.low, series.high) if edge is not None]
         edges += [tuple(y for _, y in series.points) for series in self.series]
         edges.append(tuple(level.at for level in self.levels if level.anchor))
         return _limits(np.concatenate([np.empty(0), *(self.drawable(edge) for edge in edges)]))
 
     def drawable(self, values: tuple[float, ...]) -> Float[np.ndarray, " values"]:
-        """The values, NaN where the axis has no place for them."""
+        """Return the values, NaN where the axis has no place for them."""
         return _drawable(values, self.log_y)
 
     def heights(self, series: Series) -> Float[np.ndarray, " values"]:
-        """The y of each mark of a series, NaN where either axis has no place for the mark."""
+        """Return the y of each mark of a series, NaN where either axis has no place for the mark."""
         return np.where(np.isnan(_drawable(series.x, self.log_x)), np.nan, self.drawable(series.y))
 
     def drawable_ticks(self) -> tuple[float, ...]:
-        """Those of `x_ticks` that the axis has a place for."""
+        """Return those of `x_ticks` that the axis has a place for."""
         return tuple(itertools.compress(self.x_ticks, ~np.isnan(_drawable(self.x_ticks, self.log_x))))
 
     def x_limits(self) -> tuple[float, float]:
-        """The smallest and largest x of ticks, marks and points; 0.1 and 1 where nothing is."""
+        """Return the smallest and largest x of ticks, marks and points; 0.1 and 1 where nothing is."""
         places = [self.x_ticks, *(series.x for series in self.series)]
         places += [tuple(x for x, _ in series.points) for series in self.series]
         return _limits(np.concatenate([_drawable(each, self.log_x) for each in places]))
 
     def tip(self, series: Series, i: int) -> str:
-        """What a marker says when it is pointed at."""
+        """Return what a marker says when it is pointed at."""
         text = f"{series.name}, {_without_unit(self.x_label)} {series.x[i]:g}: {decimal(series.y[i])}"
         if series.low is not None and series.high is not None and series.high[i] > series.low[i]:
             text += f" ({self.spread} {decimal(series.low[i])} to {decimal(series.high[i])})"
@@ -155,19 +152,6 @@ class Line:
     name: str
     label: str
     points: tuple[tuple[float, float], ...]
-
-    def strokes(self) -> list[tuple[tuple[float, float], tuple[float, float]]]:
-        """The middle part of the way from each point to the next."""
-        return [
-            ((x + MARGIN * (u - x), y + MARGIN * (v - y)), (u - MARGIN * (u - x), v - MARGIN * (v - y)))
-            for (x, y), (u, v) in pairwise(self.points)
-        ]
-
-    @property
-    def label_at(self) -> tuple[float, float]:
-        """Half way from the first point to the second."""
-        (x, y), (u, v) = self.points[:2]
-        return (x + u) / 2, (y + v) / 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +181,7 @@ class HeatMap:
     downward: bool = False
 
     def colour_shares(self) -> Float[np.ndarray, "rows columns"]:
-        """Where each cell lies on the scale, from 0 (dark, a small error) to 1; NaN where nothing is."""
+        """Return where each cell lies on the scale, from 0 (dark, a small error) to 1; NaN where nothing is."""
         if self.counts:
             known = self.values[np.isfinite(self.values)]
             return self.values / (known.max() + 1 if known.size else 1.0)
@@ -207,7 +191,7 @@ class HeatMap:
         return np.where(np.isnan(self.values), np.nan, np.clip((decades - low) / (high - low), 0.0, 1.0))
 
     def tip(self, i: int, j: int) -> str:
-        """What a cell says when it is pointed at."""
+        """Return what a cell says when it is pointed at."""
         value = self.values[i, j]
         size = f"{_without_unit(self.row_label)} {self.rows[i]}, {_without_unit(self.column_label)} {self.columns[j]}"
         if self.words:
@@ -216,7 +200,7 @@ class HeatMap:
 
 
 def _drawable(values: tuple[float, ...], log: bool) -> Float[np.ndarray, " values"]:
-    """The values, NaN where a linear or a logarithmic axis has no place for them."""
+    """Return the values, NaN where a linear or a logarithmic axis has no place for them."""
     numbers = np.asarray(values, float)
     return np.where((np.abs(numbers) <= MAX_DRAWN) & ((numbers >= MIN_DRAWN) | (not log)), numbers, np.nan)
 

@@ -29,7 +29,7 @@ MIN_FOLD = 1.5
 
 
 def charts_of(table: ErrorTable, answer: Answer, baselines: Iterable[Baseline] = ()) -> tuple[Chart | HeatMap, ...]:
-    """The charts of an experiment, the main one first; words along the main axis have no places on a line."""
+    """Return the charts of an experiment, the main one first; words along the main axis have no places on a line."""
     if about_rank(table):
         return rank_map(table, answer), rank_chart(table, answer)
     if any(isinstance(value, str) for value in table.values(main_axis(table))):
@@ -44,17 +44,17 @@ def about_rank(table: ErrorTable) -> bool:
 
 
 def axis_name(axis: str) -> str:
-    """An axis in words."""
+    """Write an axis in words."""
     return axis.replace("_", " ")
 
 
 def axis_label(axis: str) -> str:
-    """An axis as a chart names it."""
+    """Return the name that a chart gives an axis."""
     return AXIS_LABELS.get(axis, axis_name(axis))
 
 
 def main_axis(table: ErrorTable) -> str:
-    """The axis that an experiment is about: heads where they vary, else the first that does.
+    """Return the axis that an experiment is about: heads where they vary, else the first that does.
 
     Draws of the data are one only where nothing else was varied.
     """
@@ -65,17 +65,17 @@ def main_axis(table: ErrorTable) -> str:
 
 
 def draws_of(table: ErrorTable) -> tuple[int, ...]:
-    """The draws of the data, which are shown apart; none where the experiment is about them."""
+    """Return the draws of the data, which are shown apart; none where the experiment is about them."""
     return () if main_axis(table) == "data_seed" else table.values("data_seed")
 
 
 def by_length(table: ErrorTable, draw: int = 0) -> ErrorTable:
-    """One draw of the data over the main axis, length and seed; over any other axis the best counts."""
+    """Return one draw of the data over the main axis, length and seed; over any other axis the best counts."""
     return _over(_of_draw(table, draw), main_axis(table), *ACROSS)
 
 
 def by_start(table: ErrorTable, draw: int = 0) -> dict[str, ErrorTable]:
-    """`by_length` for random starts and for descended models; a kind without errors is left out.
+    """Return `by_length` for random starts and for descended models; a kind without errors is left out.
 
     All are random where the table has no such axis.
     """
@@ -91,7 +91,7 @@ def by_start(table: ErrorTable, draw: int = 0) -> dict[str, ErrorTable]:
 
 
 def _of_draw(table: ErrorTable, draw: int) -> ErrorTable:
-    """One draw of the data, at the values of the main axis where it has errors."""
+    """Return one draw of the data, at the values of the main axis where it has errors."""
     draws, axis = draws_of(table), main_axis(table)
     if not draws:
         return table
@@ -104,7 +104,7 @@ def _of_draw(table: ErrorTable, draw: int) -> ErrorTable:
 
 
 def by_rank(table: ErrorTable) -> ErrorTable:
-    """The table over heads, rank, length and seed; over any other axis the best counts."""
+    """Return the table over heads, rank, length and seed; over any other axis the best counts."""
     return _over(table, "heads", "rank", *ACROSS)
 
 
@@ -114,8 +114,8 @@ def _over(table: ErrorTable, *axes: str) -> ErrorTable:
     return table.with_axes(*axes)
 
 
-def judged(table: ErrorTable) -> np.ndarray:
-    """Heads by rank: the smallest error over seeds at the worst length, NaN where a length is missing."""
+def judged_errors(table: ErrorTable) -> np.ndarray:
+    """Return heads by rank: the smallest error over seeds at the worst length, NaN where a length is missing."""
     return by_rank(table).best.max(axis=2)
 
 
@@ -125,7 +125,7 @@ def error_chart(
     published: ErrorTable | None = None,
     baselines: Iterable[Baseline] = (),
 ) -> Chart:
-    """Best error along the main axis: a line per length, every seed a point, the transition marked and named.
+    """Chart the best error along the main axis: a line per length, a point per seed, the transition marked and named.
 
     Descended models are points of their own. Baselines are levels.
     """
@@ -167,7 +167,7 @@ def error_chart(
 
 
 def _level(baseline: Baseline) -> Level:
-    """A baseline as a level; the axis is for the models, and reaches to the constant answer."""
+    """Return a baseline as a level; the axis is for the models, and reaches to the constant answer."""
     error = error_number(baseline.error)
     words, value = f"{baseline.label}: {error}", error.replace("below", "<")
     return Level(baseline.name, words, baseline.error, value, anchor=baseline.name == CONSTANT)
@@ -182,8 +182,7 @@ def _seed_points(values: tuple[float, ...], errors: np.ndarray) -> tuple[tuple[f
 
 
 def _drop(table: ErrorTable, answer: Answer, axis: str) -> Drop | None:
-    """How far the error falls at the head count that is needed, from the next smaller one tried, at the longest length;
-    None where it does not."""
+    """Return the fall of the error from the next smaller head count to the one needed, at the longest length."""
     heads = answer.heads
     if axis != "heads" or answer.kind != "needs" or heads is None or heads not in table.values(axis):
         return None
@@ -198,7 +197,7 @@ def _drop(table: ErrorTable, answer: Answer, axis: str) -> Drop | None:
 
 
 def _caption(table: ErrorTable, published: ErrorTable | None, seeds: str) -> str:
-    """What the lines of an error chart are; `seeds` are points or a band."""
+    """Say what the lines of an error chart are; `seeds` are points or a band."""
     if DESCENDED in by_start(table):
         caption = (
             f"line: best model; {seeds}: all of them, hollow where descended from trained ones with more heads"
@@ -220,7 +219,7 @@ def _draw_shown(table: ErrorTable) -> str:
 
 
 def reversal_chart(heads: tuple[int, ...], series: tuple[Series, ...]) -> Chart:
-    """The weighted reversal score against heads."""
+    """Chart the weighted reversal score against heads."""
     return Chart(
         name="reversal",
         title="Weighted reversal score",
@@ -234,7 +233,7 @@ def reversal_chart(heads: tuple[int, ...], series: tuple[Series, ...]) -> Chart:
 
 
 def heat_map(table: ErrorTable) -> HeatMap:
-    """The smallest error over seeds at every value of the main axis and length."""
+    """Map the smallest error over seeds at every value of the main axis and length."""
     axis, shown = main_axis(table), by_length(table)
     best = "best of all starts" if table.has("start") else f"best of {_seeds(shown.values('seed'))}"
     return HeatMap(
@@ -252,7 +251,7 @@ def heat_map(table: ErrorTable) -> HeatMap:
 
 
 def rank_map(table: ErrorTable, answer: Answer) -> HeatMap:
-    """The judged error of every head count and rank, with lines of equal heads x rank."""
+    """Map the judged error of every head count and rank, with lines of equal heads x rank."""
     caption = f"{judged_by(table)}; lines join models of equal heads x rank"
     if answer.frontier:
         caption += f"; solved from {', '.join(size_of(*size) for size in answer.frontier)} on"
@@ -263,7 +262,7 @@ def rank_map(table: ErrorTable, answer: Answer) -> HeatMap:
         columns=table.values("rank"),
         row_label=axis_label("heads"),
         column_label=axis_label("rank"),
-        values=judged(table),
+        values=judged_errors(table),
         baseline=by_rank(table).reduced("seed").baseline.max(axis=2),
         unit=table.metric.short,
         caption=caption,
@@ -272,7 +271,7 @@ def rank_map(table: ErrorTable, answer: Answer) -> HeatMap:
 
 
 def _equal_products(heads: tuple[int, ...], ranks: tuple[int, ...]) -> tuple[Line, ...]:
-    """A line for each heads x rank that two or more cells have."""
+    """Return a line for each heads x rank that two or more cells have."""
     places: dict[int, list[tuple[float, float]]] = {}
     for j, rank in enumerate(ranks):
         for i, count in enumerate(heads):
@@ -285,11 +284,11 @@ def _equal_products(heads: tuple[int, ...], ranks: tuple[int, ...]) -> tuple[Lin
 
 
 def rank_chart(table: ErrorTable, answer: Answer) -> Chart:
-    """The judged error against rank, one line per head count, with a band up to the worst seed."""
+    """Chart the judged error against rank, one line per head count, with a band up to the worst seed."""
     ranks, highest = table.values("rank"), np.fmax.reduce(by_rank(table).errors, axis=(2, 3))
     series = tuple(
         Series(count_of_heads(heads), ranks, tuple(line), place=i, low=tuple(line), high=tuple(high))
-        for i, (heads, line, high) in enumerate(zip(table.values("heads"), judged(table), highest, strict=True))
+        for i, (heads, line, high) in enumerate(zip(table.values("heads"), judged_errors(table), highest, strict=True))
     )
     return Chart(
         name="error-against-rank",
@@ -305,17 +304,17 @@ def rank_chart(table: ErrorTable, answer: Answer) -> Chart:
 
 
 def _span(answer: Answer, axis: str) -> Span | None:
-    """The values along an axis that are needed; None where none are known."""
+    """Return the values along an axis that are needed; None where none are known."""
     need = answer.needs.get(axis)
     return None if need is None else Span(answer.sentence, need.at, need.low, need.high)
 
 
 def judged_by(table: ErrorTable) -> str:
-    """Which error counts for a cell, in words."""
+    """Return which error counts for a cell, in words."""
     lengths = table.values("length")
     worst = f", at the worst of the lengths {', '.join(map(str, lengths))}" if len(lengths) > 1 else ""
     return f"best of {_seeds(table.values('seed'))}{worst}"
 
 
 def _seeds(seeds: tuple[int, ...]) -> str:
-    return f"{len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'}"
+    return f"{len(seeds)} seed{'s' * (len(seeds) != 1)}"

@@ -4,9 +4,7 @@ Errors of one metric along one axis are in one table. Experiments with another m
 their numbers are not comparable.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,8 @@ from ..answer.words import decimal
 from ..errors import require
 from .chart import Chart, Series
 from .charts import axis_label, axis_name, by_length, main_axis
-from .document import Document, DocumentSource, Entry, Grid, NamedFacts, Notes, Text, text
+from .document import Document, DocumentSource, Entry, Grid, NamedFacts, Notes, Text
+from .error_grid import without_nan
 
 MIN_SEEDS = 2
 """Finished seeds that a difference needs on both sides."""
@@ -26,59 +25,55 @@ NAMES = "experiment"
 """The axis of a joined table that has the experiments."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """Documents by name, what they do not share (`notes`), and their errors: a table per main axis and metric, whose
-    axes are the main one, the length, the seed, and the experiments."""
+def comparison_document(folders: Mapping[str, Sequence[Document]]) -> Document:
+    """Compare the documents of several folders by name: errors by kind and length, what is not shared, the answers.
 
-    documents: Mapping[str, Document]
-    notes: tuple[str, ...]
-    tables: tuple[ErrorTable, ...]
+    Each is compared with the first. A document is named as its folder, or as both where the folder has several.
+    """
+    documents = {
+        folder if len(several) == 1 else f"{folder}: {document.name}": document
+        for folder, several in folders.items()
+        for document in several
+    }
+    tables = joined_tables(documents)
+    notes = tuple(_difference_notes(documents, tables))
+    warned = [(f"{name}: {each.warning}", "yellow") for name, each in documents.items() if each.warning]
+    legend = f"* all seeds are better, or all worse, than those of {next(iter(documents), '')}"
+    answers = tuple((name, source_of(each).answer_sentence or each.headline) for name, each in documents.items())
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON; a number that is missing is None."""
+    def content() -> dict[str, Any]:
         return {
-            "experiments": [_verdict(name, document) for name, document in self.documents.items()],
-            "notes": list(self.notes),
-            "tables": [{"metric": table.metric.label, "cells": list(_cells(table))} for table in self.tables],
+            "experiments": [_verdict(name, document) for name, document in documents.items()],
+            "notes": list(notes),
+            "tables": [{"metric": table.metric.label, "cells": list(_cells(table))} for table in tables],
         }
 
+    return Document(
+        content=content,
+        heading=" and ".join(folders),
+        blocks=(
+            *(Text((words,), role="warning") for words in warned),
+            *(_comparison_chart(table) for table in tables if not _values_in_words(table)),
+            *(grid for table in tables for grid in _comparison_grids(table)),
+            *([Text((legend,), indent=1, role="prose")] if any(differing(table).any() for table in tables) else []),
+            Notes(notes, "What they do not share"),
+            NamedFacts(answers, "Answers"),
+        ),
+        figure=lambda: _only_chart(tables),
+    )
 
-def named_documents(folders: Mapping[str, Sequence[Document]]) -> dict[str, Document]:
-    """The documents of several folders by the names they are compared under: the folder's, followed by the experiment's
-    where a folder has several."""
-    return {
-        folder if len(documents) == 1 else f"{folder}: {document.name}": document
-        for folder, documents in folders.items()
-        for document in documents
-    }
 
-
-def compared(documents: Mapping[str, Document]) -> Comparison:
-    """Documents side by side, by the names they are to have; the first is what the others are compared with."""
+def joined_tables(documents: Mapping[str, Document]) -> tuple[ErrorTable, ...]:
+    """Return the errors of documents: a table per main axis and metric, over that axis, length, seed and experiment."""
     groups: dict[tuple[str, str], dict[str, ErrorTable]] = {}
     for name, document in documents.items():
         if (table := source_of(document).table) is not None:
             groups.setdefault((main_axis(table), table.metric.label), {})[name] = by_length(table)
-    tables = tuple(joined(group, NAMES) for group in groups.values())
-    return Comparison(documents=dict(documents), notes=tuple(_notes(documents, tables)), tables=tables)
+    return tuple(joined(group, NAMES) for group in groups.values())
 
 
-def comparison_document(comparison: Comparison) -> Document:
-    """A grid per table and length, what is not shared, and the answers."""
-    warnings = [(name, each.warning) for name, each in comparison.documents.items() if each.warning]
-    blocks: list[Text | Grid | Notes | NamedFacts] = [text((f"{name}: {words}", "yellow")) for name, words in warnings]
-    blocks += [grid for table in comparison.tables for grid in comparison_grids(table)]
-    if any(differing(table).any() for table in comparison.tables):
-        first = next(iter(comparison.documents))
-        blocks.append(text(f"* all seeds are better, or all worse, than those of {first}", indent=1))
-    answers = tuple((name, source_of(each).sentence or each.headline) for name, each in comparison.documents.items())
-    blocks += [Notes(comparison.notes, ""), NamedFacts(answers)]
-    return Document(content=comparison.as_dict, blocks=tuple(blocks), figure=lambda: _only_chart(comparison.tables))
-
-
-def comparison_grids(table: ErrorTable) -> tuple[Grid, ...]:
-    """The best of all seeds and starts, a grid per length; those that differ from the first are marked."""
+def _comparison_grids(table: ErrorTable) -> tuple[Grid, ...]:
+    """Tabulate the best of all seeds and starts, a grid per length; those that differ from the first are marked."""
     axis, best, differ = _axis(table), table.best, differing(table)
 
     def entry(i: int, j: int, k: int) -> Entry:
@@ -100,8 +95,8 @@ def comparison_grids(table: ErrorTable) -> tuple[Grid, ...]:
     )
 
 
-def comparison_chart(table: ErrorTable) -> Chart:
-    """The smallest error along the main axis, a line per experiment and length."""
+def _comparison_chart(table: ErrorTable) -> Chart:
+    """Chart the smallest error along the main axis, a line per experiment and length."""
     axis, lengths, best = _axis(table), table.values("length"), table.best
     series = []
     for k, name in enumerate(table.values(NAMES)):
@@ -121,12 +116,12 @@ def comparison_chart(table: ErrorTable) -> Chart:
 
 
 def source_of(document: Document) -> DocumentSource:
-    """The results behind a document; of one without any, its title."""
+    """Return the results behind a document; of one without any, its title."""
     return document.source or DocumentSource(task=document.title)
 
 
 def differing(table: ErrorTable) -> Bool[np.ndarray, "values lengths names"]:
-    """Where all seeds of an experiment are better, or all worse, than all of the first experiment's."""
+    """Return where all seeds of an experiment are better, or all worse, than all of the first experiment's."""
     errors = table.ordered(_axis(table), "length", NAMES, "seed").errors
     seeds = np.isfinite(errors).sum(axis=-1)
     low, high = np.fmin.reduce(errors, axis=-1), np.fmax.reduce(errors, axis=-1)
@@ -137,14 +132,18 @@ def differing(table: ErrorTable) -> Bool[np.ndarray, "values lengths names"]:
 def _only_chart(tables: tuple[ErrorTable, ...]) -> Chart:
     kinds = "; ".join(table.metric.label for table in tables) or "no table at all"
     require(len(tables) == 1, f"one figure shows one kind of errors, these are {len(tables)}: {kinds}.")
-    axis = _axis(tables[0])
-    words = [value for value in tables[0].values(axis) if isinstance(value, str)]
-    require(not words, f"words have no places on a line; {axis} has {', '.join(words)}.")
-    return comparison_chart(tables[0])
+    words = _values_in_words(tables[0])
+    require(not words, f"words have no places on a line; {_axis(tables[0])} has {', '.join(words)}.")
+    return _comparison_chart(tables[0])
+
+
+def _values_in_words(table: ErrorTable) -> list[str]:
+    """Return the values of the main axis that are words."""
+    return [value for value in table.values(_axis(table)) if isinstance(value, str)]
 
 
 def _axis(table: ErrorTable) -> str:
-    """The main axis of a joined table."""
+    """Return the main axis of a joined table."""
     return next(iter(table.axes))
 
 
@@ -156,7 +155,7 @@ def _cells(table: ErrorTable) -> Iterable[dict[str, Any]]:
                 yield {
                     axis: value,
                     "length": length,
-                    "best": {name: _or_none(float(best[i, j, k])) for k, name in enumerate(names)},
+                    "best": without_nan(dict(zip(names, best[i, j].tolist(), strict=True))),
                     "differs": [name for k, name in enumerate(names) if differ[i, j, k]],
                 }
 
@@ -169,26 +168,30 @@ def _is_place(table: ErrorTable, i: int, j: int) -> bool:
 def _verdict(name: str, document: Document) -> dict[str, Any]:
     source = source_of(document)
     needs = {} if source.answer is None else source.answer.needs
-    verdict: dict[str, Any] = {"name": name, "task": source.task, "verdict": source.sentence or document.headline}
+    verdict: dict[str, Any] = {
+        "name": name,
+        "task": source.task,
+        "verdict": source.answer_sentence or document.headline,
+    }
     verdict["needs"] = {axis: [need.at, need.low, need.high] for axis, need in needs.items()}
     return verdict | ({} if source.coverage is None else source.coverage.as_dict())
 
 
-def _notes(documents: Mapping[str, Document], tables: tuple[ErrorTable, ...]) -> Iterable[str]:
+def _difference_notes(documents: Mapping[str, Document], tables: tuple[ErrorTable, ...]) -> Iterable[str]:
     tasks = {name: source_of(each).task for name, each in documents.items()}
     if len(set(tasks.values())) > 1:
-        yield f"the tasks differ ({_listed(tasks)}): these are answers to different questions"
+        yield f"the tasks differ ({_by_name(tasks)}): these are answers to different questions"
     if len(tables) > 1:
         kinds = {", ".join(each.values(NAMES)): f"{each.metric.label} by {axis_name(_axis(each))}" for each in tables}
-        yield f"the errors are not comparable ({_listed(kinds)}): they are shown apart"
+        yield f"the errors are not comparable ({_by_name(kinds)}): they are shown apart"
     yield from _differing_settings({name: source_of(each).settings for name, each in documents.items()})
 
 
 def _differing_settings(settings: Mapping[str, Mapping[str, Any] | None]) -> Iterable[str]:
-    """Settings that not all have in common, one by one; the task's name is said elsewhere."""
+    """Return settings that not all have in common, one by one; the task's name is said elsewhere."""
     kinds = {name: (each or {}).get("model", {}).get("kind") for name, each in settings.items()}
     if len(set(kinds.values())) > 1:  # each kind has settings that the other does not know
-        yield f"the kinds of model differ: {_listed(kinds)}"
+        yield f"the kinds of model differ: {_by_name(kinds)}"
     flat = {
         name: {
             key: value
@@ -206,12 +209,8 @@ def _differing_settings(settings: Mapping[str, Mapping[str, Any] | None]) -> Ite
     for key in keys:
         values = {name: each.get(key) for name, each in flat.items()}
         if len({str(value) for value in values.values()}) > 1:
-            yield f"{axis_name(key)} differs: {_listed(values)}"
+            yield f"{axis_name(key)} differs: {_by_name(values)}"
 
 
-def _listed(values: Mapping[str, Any]) -> str:
+def _by_name(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {'none' if value is None else value}" for name, value in values.items())
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -41,7 +41,7 @@ class Text:
 
     @classmethod
     def of_sentences(cls, sentences: Sequence[str]) -> "Text":
-        """An answer in words."""
+        """Join the sentences of an answer."""
         return cls((*sentences[:1], *(f" {each}" for each in sentences[1:])), role="prose")
 
     @property
@@ -51,12 +51,12 @@ class Text:
 
 
 def text(*words: Words, indent: int = 0) -> Text:
-    """A paragraph of words, or of words with a style."""
+    """Return a paragraph of words, or of words with a style."""
     return Text(words, indent)
 
 
 def line(*words: Words) -> Text:
-    """One line of a terminal, however long."""
+    """Return one line of a terminal, however long."""
     return Text(words, unbroken=True)
 
 
@@ -93,7 +93,7 @@ class Grid:
     shown: Shown = "always"
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the grid as JSON."""
         return {"title": self.title, "columns": self.columns, "rows": self.rows}
 
 
@@ -134,7 +134,6 @@ class Steps:
 class Picture:
     """A finished picture, as a PNG; pages show it."""
 
-    name: str
     title: str
     png: bytes
     caption: str
@@ -156,7 +155,7 @@ class DocumentSource:
     coverage: "Coverage | None" = None
 
     @property
-    def sentence(self) -> str:
+    def answer_sentence(self) -> str:
         """The answer in a sentence; empty where there is none."""
         return "" if self.answer is None else self.answer.sentence
 
@@ -208,7 +207,7 @@ class Document:
     provenance: "Provenance | None" = None
 
     def as_dict(self) -> Any:
-        """As JSON: the content, and of a document with a name what all of these have."""
+        """Return the JSON: the content, and what all documents with a name have."""
         if not self.name:
             return self.content()
         common: dict[str, Any] = {"name": self.name, "title": self.title}
@@ -222,7 +221,7 @@ class Document:
         return common | self.content()
 
     def blocks_of(self, *kinds: type[BlockKind]) -> tuple[BlockKind, ...]:
-        """The blocks of some kinds, in their order."""
+        """Return the blocks of some kinds, in their order."""
         return tuple(block for block in self.blocks if isinstance(block, kinds))
 
     @property

@@ -1,7 +1,6 @@
 """The errors of an experiment as grids: by length, by rank, or by kv heads and head dim."""
 
 import math
-import operator
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -21,8 +20,8 @@ from .charts import (
     by_rank,
     by_start,
     draws_of,
-    judged,
     judged_by,
+    judged_errors,
     main_axis,
 )
 from .document import Entry, Grid
@@ -38,7 +37,7 @@ LINES = ("mean \u00b1 deviation", "published", "ours / published")
 def error_grids(
     table: ErrorTable, answer: Answer | None, experiment: Experiment | None = None, published: ErrorTable | None = None
 ) -> tuple[Grid, ...]:
-    """The errors, next to the published ones where there are any.
+    """Tabulate the errors, next to the published ones where there are any.
 
     One grid per draw of the data; the first is shown everywhere, the others on a page.
     """
@@ -52,7 +51,7 @@ def error_grids(
 
 
 def error_rows(table: ErrorTable | None) -> list[dict[str, Any]]:
-    """The errors by heads (or another main axis) and length as rows for JSON, with rank where it was varied.
+    """Return the errors by heads (or another main axis) and length as rows for JSON, with rank where it was varied.
 
     Every row has its coordinates, `best` and `median` over seeds and starts, and `seeds`, how many finished; None for a
     number that is missing. Of several draws of the data the first. Empty where there is no table.
@@ -70,7 +69,7 @@ def error_rows(table: ErrorTable | None) -> list[dict[str, Any]]:
 def cell_rows(
     table: ErrorTable, *, experiment: Experiment | None = None, published: ErrorTable | None = None
 ) -> list[dict[str, Any]]:
-    """The statistics over seeds of every cell that was asked for, with the published number if there is one."""
+    """Return the statistics over seeds of every cell that was asked for, with the published number if there is one."""
     axes = [axis for axis in table.axes if axis != "seed"]
     asked = None if experiment is None else asked_for(experiment, axes)
     rows = []
@@ -85,29 +84,27 @@ def cell_rows(
 
 
 def without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """A row for JSON: None for a number that is missing."""
+    """Return a row for JSON, with None for a number that is missing."""
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def asked_for(
     experiment: Experiment, axes: Iterable[str], counted: Iterable[str] = ("seed",)
 ) -> Counter[tuple[Value, ...]]:
-    """How many models an experiment asked for at every place on `axes`, each value of `counted` one of them.
+    """Count the models that an experiment asked for at every place on `axes`, each value of `counted` one of them.
 
     Models that differ along no other axis than one of which the best counts are one. An axis that the experiment lacks
     has the one value 1, as in a table.
     """
-    axes, counted = tuple(axes), tuple(counted)
-    places = experiment.places.values()
-    columns = {axis: list(map(operator.itemgetter(i), places)) for i, axis in enumerate(experiment.axes)}
-    models = set(zip(*(columns.get(axis, [1] * len(places)) for axis in axes + counted), strict=True))
-    return Counter(map(operator.itemgetter(slice(len(axes))), models))
+    axes, places = tuple(axes), map(experiment.coordinates, experiment.places)
+    models = {tuple(at.get(axis, 1) for axis in (*axes, *counted)) for at in places}
+    return Counter(model[: len(axes)] for model in models)
 
 
 def _length_grid(
     table: ErrorTable, answer: Answer | None, experiment: Experiment | None, published: ErrorTable | None, draw: int
 ) -> Grid:
-    """Errors by length along the main axis; random starts and descended models have a column each."""
+    """Tabulate errors by length along the main axis; random starts and descended models have a column each."""
     axis, parts, draws = main_axis(table), by_start(table, draw), draws_of(table)
     needed = None if answer is None or axis not in answer.needs else answer.needs[axis].at
     asked = None if experiment is None else _asked_by_start(experiment, axis, draws[draw] if draws else None)
@@ -153,7 +150,7 @@ def _length_grid(
 
 
 def _asked_by_start(experiment: Experiment, axis: str, data_seed: Value | None) -> Counter[tuple[Value, Value, str]]:
-    """Models asked for, by value of an axis, length and kind of start; on one draw of the data, or on all."""
+    """Count the models asked for, by value of an axis, length and kind of start; on one draw of the data, or on all."""
     models: Counter[tuple[Value, Value, str]] = Counter()
     for place, count in asked_for(experiment, (axis, "length", "data_seed", "start")).items():
         value, length, draw, start = place
@@ -163,7 +160,7 @@ def _asked_by_start(experiment: Experiment, axis: str, data_seed: Value | None) 
 
 
 def _over_seeds(row: dict[str, Any], models: int, *, median: bool) -> Entry:
-    """The best over seeds, with the median on a terminal, mean and deviation on a page; NaN where nothing finished."""
+    """Return the best over seeds, with the median on a terminal, with mean and deviation on a page."""
     best, lost = row["minimum"], models - row["seeds"]
     aside = f" ({decimal(row['median'])})" if median else ""
     missing = f"{lost} missing" if lost else ""
@@ -173,7 +170,7 @@ def _over_seeds(row: dict[str, Any], models: int, *, median: bool) -> Entry:
 
 
 def _next_to_published(row: dict[str, Any], models: int, published: ErrorTable) -> Entry:
-    """Our best, mean and deviation over the published numbers, each on a line of its own."""
+    """Return our best, mean and deviation over the published numbers, each on a line of its own."""
     at = {axis: row[axis] for axis in published.axes if axis in row}
     printed, deviation = published.at(**at), published.deviation_at(**at)
     of_means = published.statistic == "mean"
@@ -199,7 +196,7 @@ def _lost(lost: int, models: int) -> tuple[str, ...]:
 
 
 def _places_grid(table: ErrorTable, answer: Answer) -> Grid:
-    """Errors by heads, a column per kv_heads and head_dim; from the head count that is needed there they are solved."""
+    """Tabulate errors by heads, a column per kv_heads and head_dim, solved from the head count that is needed there."""
     parts = {at: worst_length(part) for at, part in parts_of(table).items()}
     needs = {(each.kv_heads, each.head_dim): each.needed for each in answer.map}
 
@@ -217,9 +214,9 @@ def _places_grid(table: ErrorTable, answer: Answer) -> Grid:
 
 
 def _rank_grid(table: ErrorTable, answer: Answer | None, experiment: Experiment | None) -> Grid:
-    """Errors by heads and rank; from the sizes that solve the task on they are solved."""
+    """Tabulate errors by heads and rank, solved from the sizes that solve the task."""
     table = by_rank(table)
-    best, done = judged(table), np.sum(np.isfinite(table.errors), axis=(2, 3))
+    best, done = judged_errors(table), np.sum(np.isfinite(table.errors), axis=(2, 3))
     heads, ranks = table.values("heads"), table.values("rank")
     asked = None if experiment is None else asked_for(experiment, ("heads", "rank"), ("length", "seed"))
 
@@ -241,7 +238,7 @@ def _rank_grid(table: ErrorTable, answer: Answer | None, experiment: Experiment 
 
 
 def _judged_grid(table: ErrorTable, *, caption: str, columns: tuple[str, ...], rows: tuple[Any, ...]) -> Grid:
-    """Errors of which each is one number, judged as `judged_by` says."""
+    """Tabulate errors that are one number each, judged as `judged_by` says."""
     return Grid(
         title=f"{table.metric.label}: {judged_by(table)}",
         caption=f"{caption}: {judged_by(table)}; bold where it is solved",

@@ -10,7 +10,7 @@ from .heads_map import place_name
 
 
 def evidence_rows(table: ErrorTable | None, answer: Answer, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What an answer rests on, by name; `effort` is how it was asked for. The table is None where others show it."""
+    """Return what an answer rests on, by name; `effort` is how it was asked for. A table that others show is None."""
     if answer.map:
         rows = [(place_name(each.kv_heads, each.head_dim), each.sentence) for each in answer.map]
         return [("at every place", rows[0][1])] if len({sentence for _, sentence in rows}) == 1 else rows
@@ -30,7 +30,7 @@ def _heads_evidence(table: ErrorTable | None, answer: Answer, effort: Mapping[st
 
 
 def _unknowns(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the interval allows for: other seeds, other draws of the data, and solutions that the search missed."""
+    """Return what the interval allows for: other seeds, other draws of the data, solutions that the search missed."""
     draws = len(table.values("data_seed"))
     seeds, data, search = (answer.unknowns.get(name) for name in ("seeds", "data", "search"))
     over = "seeds" if data is None else "seeds and data"
@@ -56,7 +56,7 @@ def _bounds(interval: Interval | None) -> str:
 
 
 def _resamples(answer: Answer) -> str:
-    """The shares of resamples; those that show no transition are in no interval."""
+    """Return the shares of resamples; those that show no transition are in no interval."""
     words = f"{answer.support:.0%} of resamples give {answer.heads}"
     if answer.silent is None:
         others = "another head count" + (" or no transition" if answer.kind != "enough" else "")
@@ -67,7 +67,7 @@ def _resamples(answer: Answer) -> str:
 
 
 def _narrowing(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> str:
-    """What to run to leave fewer head counts open."""
+    """Return what to run to leave fewer head counts open."""
     options = narrowing_of(answer, table, effort)
     if options is None:
         return "; the most that is tried was tried"

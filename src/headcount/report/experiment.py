@@ -24,7 +24,7 @@ from .heads import heads_read_of
 from .heads_map import heads_map_charts, heads_needed_grid
 from .provenance import Provenance
 from .render.words import settings_line, spoken_time
-from .training import at_longest, curves_chart, fit_chart
+from .training import curves_chart, fit_chart
 
 EVIDENCE = "Evidence for the answer"
 UNITS = {
@@ -33,8 +33,8 @@ UNITS = {
 }
 
 
-def headline(subject: str, answer: Answer) -> str:
-    """The answer as a sentence about something."""
+def headline_about(subject: str, answer: Answer) -> str:
+    """Write the answer as a sentence about something."""
     separator = " " if answer.kind == "needs" or answer.limit == "neither" else ": "
     return f"{subject}{separator}{answer.sentence}"
 
@@ -49,7 +49,7 @@ def experiment_document(
     table: ErrorTable | None = None,
     found: Answer | None = None,
 ) -> Document:
-    """The document of a user's own experiment with at least one record.
+    """Return the document of a user's own experiment with at least one record.
 
     Arguments: `attachments` are those of the store; `folder` and the last `command` of the experiment are for the next
     steps, and empty where they are not known; `table` and `found` are its errors and answer, where they are computed
@@ -59,10 +59,10 @@ def experiment_document(
     table = error_table(experiment, records) if table is None else table
     try:
         found = answer_of(table, attachments) if found is None else found
-        return _document(experiment, records, attachments, folder, command, table, found)
+        return _own_document(experiment, records, attachments, folder, command, table, found)
     except UNREADABLE as error:
         found = answer(table) if found is None else found
-        _document(experiment, records, {}, folder, command, table, found)  # raises where they are not at fault
+        _own_document(experiment, records, {}, folder, command, table, found)  # raises where they are not at fault
         raise StoreError(
             f"what {folder or 'the results folder'} holds next to the models of {experiment.name} "
             f"({', '.join(attachments)}) cannot be read: {reason_of(error)}. {RESTORE}"
@@ -85,7 +85,7 @@ def study_document(
     notes: tuple[str, ...] = (),
     pictures: tuple[Picture, ...] = (),
 ) -> Document:
-    """The document of a study. `published` is next to `table`; `metric` is what errors are where there is no table."""
+    """Return the document of a study. `published` is next to `table`; `metric` says what errors are without a table."""
     errors = () if table is None else error_grids(table, answer, published=published)
     rests_on = []
     if answer is not None:
@@ -117,7 +117,7 @@ def study_document(
 
 
 def with_coverage(document: Document, coverage: Coverage, provenance: Provenance | None = None) -> Document:
-    """The document with how much of its experiment is trained, a warning where that is a part, and its origin."""
+    """Add how much of the experiment is trained, a warning where that is a part, and the origin to a document."""
     assert document.source is not None
     source = replace(document.source, coverage=coverage)
     document = replace(document, source=source, warning=document.warning or coverage.warning, provenance=provenance)
@@ -131,7 +131,7 @@ def with_coverage(document: Document, coverage: Coverage, provenance: Provenance
     return replace(document, blocks=tuple(blocks))
 
 
-def _document(
+def _own_document(
     experiment: Experiment,
     records: Sequence[Record],
     attachments: Mapping[str, Any],
@@ -142,7 +142,7 @@ def _document(
 ) -> Document:
     stored, notes = attachments.get("baselines", ()), _texts(attachments.get("notes", ()))
     baselines, examples = baselines_of(table, stored), validation_examples(stored)
-    effort, longest = attachments.get("effort", {}), at_longest(experiment, records, table)
+    effort = attachments.get("effort", {})
     situation = Situation(
         experiment=experiment,
         records=records,
@@ -164,7 +164,7 @@ def _document(
     facts += [("support dimension", support.removeprefix("support dimension "))] if support else []
     facts += [] if early is None else [("early estimate", _early_words(early))]
     facts += [("note", note) for note in (*notes, *found.notes)]
-    settings, words = dict(experiment.settings), headline(experiment.task, found)
+    settings, words = dict(experiment.settings), headline_about(experiment.task, found)
 
     def content() -> dict[str, Any]:
         said: dict[str, Any] = found.as_dict() | {"prose": list(sentences), "next_steps": list(map(asdict, steps))}
@@ -188,7 +188,7 @@ def _document(
             Text(((experiment.name, "bold"), f": {settings_line(settings)}"), shown="terminal"),
             *error_grids(table, found, experiment),
             *((heads_needed_grid(found),) if found.map else ()),
-            *_charts(experiment, longest, table, found, baselines),
+            *_charts(experiment, records, table, found, baselines),
             *filter(None, (heads_read_of(attachments.get("heads")),)),
             NamedFacts(tuple(facts), EVIDENCE),
             *((Text.of_sentences(sentences),) if sentences else ()),
@@ -199,16 +199,16 @@ def _document(
 
 
 def _charts(
-    experiment: Experiment, longest: list[Record], table: ErrorTable, found: Answer, baselines: Sequence[Baseline]
+    experiment: Experiment, records: Sequence[Record], table: ErrorTable, found: Answer, baselines: Sequence[Baseline]
 ) -> Iterable[Chart | HeatMap]:
-    """The main chart, the curves, what else there is of the errors, and the fit."""
+    """Return the main chart, the curves, what else there is of the errors, and the fit."""
     main, *rest = heads_map_charts(table, found) if found.map else charts_of(table, found, baselines)
-    curves, fit = curves_chart(experiment, longest, table, found), fit_chart(experiment, longest, table)
+    curves, fit = curves_chart(experiment, records, table, found), fit_chart(experiment, records, table)
     return filter(None, (main, curves, *rest, fit))
 
 
 def _texts(values: Iterable[Any]) -> tuple[str, ...]:
-    """Stored texts. Raises TypeError where one is something else."""
+    """Return stored texts. Raises TypeError where one is something else."""
     texts = tuple(values)
     require_texts(texts)
     return texts

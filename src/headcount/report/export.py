@@ -10,7 +10,7 @@ from ..answer import Metric, error_table
 from ..answer.metric import FITTED_ERROR
 from ..answer.table import QUANTILES
 from ..errors import require
-from ..store import Cell, Content, Experiment, Outcome, Record, backend_of
+from ..store import Cell, Experiment, Outcome, Record, backend_of, json_text
 from ..store.cell import train_text
 from .provenance import provenance
 
@@ -29,8 +29,10 @@ CURVE = "curve"
 TIMING = ("seconds", "device", "backend", "finished")
 
 
-def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
-    """One row per cell and experiment: coordinates, then the cell's content, outcome, metrics and validation curve.
+def exported_rows(
+    experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False
+) -> list[dict[str, Any]]:
+    """Return a row per cell and experiment: coordinates, then the cell's content, outcome, metrics and curve.
 
     `parent` and `removed`, a JSON list of heads, say what a model starts from; both are empty for a random start.
     """
@@ -48,7 +50,7 @@ def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing
                 alike[shared] = _row_of_many(experiment, cell, metrics)
             row = alike[shared].copy()
             row |= {"key": key, "length": cell.length, "seed": cell.seed} | experiment.coordinates(key)
-            row |= {"start": cell.start, "parent": cell.parent, "removed": _heads(cell.removed)}
+            row |= {"start": cell.start, "parent": cell.parent, "removed": _heads_json(cell.removed)}
             row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in metrics}
             row["message"] = record.message
             if timing:
@@ -60,26 +62,26 @@ def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing
 
 
 def _row_of_many(experiment: Experiment, cell: Cell, metrics: list[str]) -> dict[str, Any]:
-    """The row of cells that share a task, a model and a way of training: its columns in order, and what is equal."""
+    """Return the columns, in order, of cells that share a task, a model and a way of training, and what is equal."""
     row: dict[str, Any] = {"experiment": experiment.name, "study": experiment.study, "scale": experiment.scale}
     row |= {"key": cell.key, "task": cell.task.get("task", "")} | experiment.coordinates(cell.key)
     content = {"length": cell.length, **cell.model, "seed": cell.seed, **json.loads(train_text(cell.train))}
     row |= {name: value for name, value in content.items() if name not in row}
     row |= dict.fromkeys(("start", "parent", "removed", "outcome", *metrics))
-    return row | {"task_spec": Content.of(cell.task).text, "message": ""}
+    return row | {"task_spec": json_text(cell.task), "message": ""}
 
 
-def _heads(removed: tuple[int, ...]) -> str:
+def _heads_json(removed: tuple[int, ...]) -> str:
     return json.dumps(removed) if removed else ""
 
 
 def _usual(name: str) -> tuple[int, str]:
-    """The order of columns: those of METRICS first, then by name."""
+    """Sort columns: those of METRICS first, then by name."""
     return (METRICS.index(name) if name in METRICS else len(METRICS), name)
 
 
 def rows_text(content: list[dict[str, Any]] | str, form: Literal["csv", "json"]) -> str:
-    """Rows as CSV, or as JSON with a row per line; CSV has no curves. A text is CSV already.
+    """Write rows as CSV, or as JSON with a row per line; CSV has no curves. A text is CSV already.
 
     Raises InputError where that is to be JSON.
     """
@@ -93,7 +95,7 @@ def rows_text(content: list[dict[str, Any]] | str, form: Literal["csv", "json"])
 
 
 def csv_text(table: list[dict[str, Any]]) -> str:
-    """Rows as CSV, with every column that one of them has; empty where there are none."""
+    """Write rows as CSV, with every column that one of them has; empty where there are none."""
     text = io.StringIO()
     if table:
         columns = list(dict.fromkeys(name for names in dict.fromkeys(map(tuple, table)) for name in names))
@@ -105,7 +107,7 @@ def csv_text(table: list[dict[str, Any]]) -> str:
 
 
 def summary_csv(experiments: Iterable[Experiment], records: Iterable[Record], runs: Mapping[str, Sequence[Run]]) -> str:
-    """A row per place of every experiment: statistics over seeds, as CSV, small enough to keep next to a text.
+    """Return a row per place of every experiment: statistics over seeds, as CSV, small enough to keep next to a text.
 
     Lines that begin with # say where the numbers come from. `runs` are the commands and times by experiment. The first
     statistics are of the validation error; those of the training error at the end follow where it was measured.

@@ -21,7 +21,7 @@ def check_ending(path: Path) -> None:
 
 
 def file_name(name: str) -> str:
-    """A name of anything as that of a file: what a path could read as its own is replaced."""
+    """Return a name that a file can have: what a path could read as its own is replaced."""
     return re.sub(r"[^\w.-]+", "-", name).strip(".") or "unnamed"
 
 

@@ -1,6 +1,5 @@
 """The map of an answer for every kv_heads and head_dim: heads needed, as a chart and a grid, and the errors behind."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ from .document import Grid
 
 
 def heads_map_charts(table: ErrorTable, answer: Answer) -> tuple[Chart | HeatMap, ...]:
-    """The heads needed at every place, and the errors they are read from."""
+    """Chart the heads needed at every place, and the errors they are read from."""
     return heads_needed_map(answer), places_chart(table)
 
 
 def heads_needed_map(answer: Answer) -> HeatMap:
-    """Heads needed at every kv_heads (columns) and head_dim (rows); an empty cell shows no transition."""
+    """Map the heads needed at every kv_heads (columns) and head_dim (rows); an empty cell shows no transition."""
     groups, dims, at = _places(answer)
     needs = [[at.get((group, dim)) for group in groups] for dim in dims]
     values = [[_needed(one) for one in row] for row in needs]
@@ -41,12 +40,12 @@ def heads_needed_map(answer: Answer) -> HeatMap:
 
 
 def _needed(place: HeadsAt | None) -> float:
-    """The number of heads at a place; NaN where none is enough."""
+    """Return the number of heads at a place; NaN where none is enough."""
     return float("nan") if place is None or place.needed is None else float(place.needed)
 
 
 def heads_needed_grid(answer: Answer) -> Grid:
-    """The same map in words."""
+    """Tabulate the same map in words."""
     groups, dims, at = _places(answer)
     rows = []
     for dim in dims:
@@ -58,7 +57,7 @@ def heads_needed_grid(answer: Answer) -> Grid:
 
 
 def places_chart(table: ErrorTable) -> Chart:
-    """The best error against heads, at the worst length, a line per place."""
+    """Chart the best error against heads, at the worst length, a line per place."""
     series, heads = [], set()
     for place, (at, part) in enumerate(parts_of(table).items()):
         part = worst_length(part)
@@ -77,29 +76,26 @@ def places_chart(table: ErrorTable) -> Chart:
 
 
 def worst_length(part: ErrorTable) -> ErrorTable:
-    """The best over seeds, and over any other axis, at the worst length, by heads."""
+    """Return the best over seeds, and over any other axis, at the worst length, by heads."""
     for axis in [axis for axis in part.axes if axis not in ("heads", *ACROSS)]:
         part = part.reduced(axis)
     return part.reduced("seed").reduced("length", "worst").ordered("heads")
 
 
 def place_name(kv_heads: Any, head_dim: Any) -> str:
-    """`kv heads 1, head dim 4`."""
+    """Name a place, as in `kv heads 1, head dim 4`."""
     groups = "" if kv_heads is None else f"kv heads {group_name(kv_heads)}"
     return ", ".join(filter(None, (groups, "" if head_dim is None else f"head dim {head_dim}")))
 
 
 def group_name(kv_heads: Any) -> str:
-    """A number of kv heads, or that every head has its own."""
+    """Name a number of kv heads, or say that every head has its own."""
     return "as tried" if kv_heads is None else "own" if kv_heads == OWN else str(kv_heads)
 
 
 def _places(answer: Answer) -> tuple[tuple[Any, ...], tuple[Any, ...], dict[tuple[Any, Any], HeadsAt]]:
-    """The kv_heads and the head_dims of a map, in order, and what is needed at each of them that was tried."""
-
-    def distinct(values: Iterable[Any]) -> tuple[Any, ...]:
-        return tuple(dict.fromkeys(values))
+    """Return the kv_heads and the head_dims of a map, in order, and what is needed at each of them that was tried."""
 
     at = {(each.kv_heads, each.head_dim): each for each in answer.map}
-    groups = sorted(distinct(each.kv_heads for each in answer.map), key=lambda group: (group == OWN, group or 0))
-    return tuple(groups), tuple(sorted(distinct(each.head_dim for each in answer.map), key=lambda dim: dim or 0)), at
+    groups = sorted({group for group, _ in at}, key=lambda group: (group == OWN, group or 0))
+    return tuple(groups), tuple(sorted({dim for _, dim in at}, key=lambda dim: dim or 0)), at

@@ -27,14 +27,14 @@ class Bar:
     """
 
     def __init__(self, draw: Callable[["Bar"], None] = lambda bar: None):
-        self.total = self.done = 0
+        self.total, self.done = 0, 0
         self.why, self.activity, self.unit = "", "", "model-steps"
         self.programs: tuple[int, int] | None = None
         self.crew = ""
         self.stepping = self.stopping = False
         self.began = time.monotonic()
         self.first_ready: float | None = None
-        self._draw = draw
+        self.draw = draw
 
     def __call__(self, event: Event) -> None:
         match event.kind:
@@ -45,22 +45,22 @@ class Bar:
                 self.programs = event.done, event.total or 0
                 self.first_ready = self.first_ready or (time.monotonic() if event.done else None)
             case "steps":
-                self._step(self.done + event.done)
+                self._set_done(self.done + event.done)
             case "workers":
                 self.crew = f"{event.detail} worker{'s' * (event.detail != 1)}, {event.done}/{event.total} buckets"
             case "count":
                 self.activity, self.unit, self.total = event.words, event.detail, event.total or 0
-                self._step(self.done + event.done)
+                self._set_done(self.done + event.done)
             case "bytes":
                 self.activity, self.unit, self.total = event.words, event.detail, event.total or 0
-                self._step(event.done)
+                self._set_done(event.done)
             case "stop":
                 self.stopping = True
             case _:
                 return
-        self._draw(self)
+        self.draw(self)
 
-    def _step(self, done: int) -> None:
+    def _set_done(self, done: int) -> None:
         if done < self.done:  # the next file
             self.began = self.first_ready = time.monotonic()
         self.done, self.stepping = done, done > 0
@@ -92,8 +92,8 @@ class Bar:
         seconds = (time.monotonic() - self.first_ready) * (1 - self.share) / self.share
         return f"about {spoken_time(seconds)} left{' of this round' if self.why else ''}"
 
-    def words(self, width: int) -> tuple[str, str]:
-        """What stands before and after the bar, so much of it as leaves room for a bar in `width` columns."""
+    def fitting_words(self, width: int) -> tuple[str, str]:
+        """Return words before and after the bar that leave room for it in `width` columns."""
         percent, so_far = f"{self.share:.0%}", f"{spoken_time(time.monotonic() - self.began)} so far"
         steps = f"{self.done:,}/{max(self.total, self.done):,} {self.unit}"
         crew = "" if self.stopping else self.crew
@@ -112,9 +112,9 @@ class Bar:
         lines = [(start, ", ".join(filter(None, parts))) for start, parts in choices]
         return next((line for line in lines if sum(map(len, line)) + 2 + MIN_BAR <= width), lines[-1])
 
-    def line(self, width: int) -> RenderableType:
-        """One line of a terminal: words, a bar, words."""
-        before, after = self.words(width)
+    def as_line(self, width: int) -> RenderableType:
+        """Return one line of a terminal: words, a bar, words."""
+        before, after = self.fitting_words(width)
         columns = max(1, min(MAX_BAR, width - len(before) - len(after) - 2))
         grid = Table.grid(padding=(0, 1))
         for _ in range(3):
@@ -124,10 +124,11 @@ class Bar:
 
 
 @contextlib.contextmanager
-def terminal_bar(console: Console) -> Iterator[Bar]:
-    """A bar in a terminal; it appears when there is anything to do."""
-    bar = Bar(lambda bar: live.start() if bar.total or bar.done else None)
-    live = Live(get_renderable=lambda: bar.line(console.width), console=console, refresh_per_second=10)
+def terminal_bar(console: Console, bar: Bar | None = None) -> Iterator[Bar]:
+    """Show a bar in a terminal; it appears when there is anything to do."""
+    bar = bar or Bar()
+    bar.draw = lambda bar: live.start() if bar.total or bar.done else None
+    live = Live(get_renderable=lambda: bar.as_line(console.width), console=console, refresh_per_second=10)
     try:
         yield bar
     finally:
@@ -139,7 +140,7 @@ def terminal_bar(console: Console) -> Iterator[Bar]:
 
 @contextlib.contextmanager
 def notebook_bar() -> Iterator[Bar]:
-    """A bar that redraws itself below the cell; it appears when there is anything to do."""
+    """Show a bar that redraws itself below the cell; it appears when there is anything to do."""
     from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
     handle = None
@@ -149,7 +150,7 @@ def notebook_bar() -> Iterator[Bar]:
         if handle is None and bar.total:
             handle = display(HTML("training"), display_id=True)
         if handle is not None:
-            before, after = bar.words(NOTEBOOK_COLUMNS)
+            before, after = bar.fitting_words(NOTEBOOK_COLUMNS)
             progress = f'<progress value="{bar.done}" max="{max(bar.total, bar.done)}"></progress>'
             handle.update(HTML(f"{html.escape(before)} {progress} {after}"))
 
@@ -168,7 +169,7 @@ def log(event: Event) -> None:
 
 @contextlib.contextmanager
 def automatic_progress(wanted: bool | None = None) -> Iterator[Events]:
-    """A bar and notes in a terminal or a notebook, none where output goes to a file; `wanted` decides otherwise."""
+    """Show a bar and notes in a terminal or a notebook, not where output goes to a file, unless `wanted` is given."""
     console = Console(stderr=True)
     in_notebook = _in_notebook()
     if wanted is False or not (wanted or in_notebook or console.is_terminal):
@@ -186,21 +187,14 @@ def _in_notebook() -> bool:
 
 @contextlib.contextmanager
 def counted_progress(console: Console, what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """A bar of `total` things; yields the function to call with every number of them done."""
+    """Show a bar of `total` things; yield the function to call with every number of them done."""
     with terminal_bar(console) as bar:
         bar(Event("count", what, 0, total, unit))
         yield lambda count: bar(Event("count", what, count, total, unit))
 
 
 @contextlib.contextmanager
-def bytes_progress(console: Console) -> Iterator[Callable[[int, int | None], None]]:
-    """Yields the function to call with the bytes that have come of a file and how many it has; a bar from the first."""
+def worded_progress(console: Console, unit: str = "steps") -> Iterator[Callable[[int, int | None, str], None]]:
+    """Show a bar; yield the function to call with how much of a work is done, how much there is, and what it is."""
     with terminal_bar(console) as bar:
-        yield lambda done, total: bar(Event("bytes", "fetching", done, total, "bytes"))
-
-
-@contextlib.contextmanager
-def worded_progress(console: Console) -> Iterator[Callable[[int, int, str], None]]:
-    """Yields the function to call with the steps of a work that are done, how many it has, and what it is."""
-    with terminal_bar(console) as bar:
-        yield lambda done, total, words: bar(Event("bytes", words, done, total, "steps"))
+        yield lambda done, total, words: bar(Event("bytes", words, done, total, unit))

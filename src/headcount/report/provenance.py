@@ -38,7 +38,7 @@ class Provenance:
         return backend_words(self.backends)
 
     def lost_words(self, *, missing_too: bool) -> str:
-        """How many models failed or diverged in one sentence, and how many are missing if nothing else counts them."""
+        """Say how many models failed or diverged, and how many are missing if nothing else counts them."""
         lost, missing = [], self.missing if missing_too else 0
         if missing:
             lost.append(f"{missing} of {self.cells + missing} models are not trained yet")
@@ -51,7 +51,7 @@ class Provenance:
 
 
 def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tuple[str, str]] = ()) -> Provenance:
-    """The provenance of some records. `missing` more cells were asked for by the same `runs`, each a
+    """Return the provenance of some records. `missing` more cells were asked for by the same `runs`, each a
     command and the time it began."""
     runs, records = list(runs), list(records)
     outcomes = Counter(record.outcome for record in records)
@@ -74,12 +74,12 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
 
 
 def backends_of(records: Iterable[Record]) -> dict[str, int]:
-    """How many models each back end computed, by its name; those that failed are not counted."""
+    """Count the models that each back end computed, by its name; those that failed are not counted."""
     return dict(sorted(Counter(backend_of(record.provenance) for record in records if record.settled).items()))
 
 
 def _settings(cells: list[Cell]) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Every value that each setting of some cells took, by title."""
+    """Return every value that each setting of some cells took, by title."""
     sweep = {(cell.length, cell.seed): {"length": cell.length, "seed": cell.seed} for cell in cells}
     parts = {
         "task": _once(cell.task for cell in cells),
@@ -87,16 +87,16 @@ def _settings(cells: list[Cell]) -> tuple[tuple[str, dict[str, str]], ...]:
         "train": [vars(train) for train in _once(cell.train for cell in cells)],
         "sweep": sweep.values(),
     }
-    return tuple((title, _values(settings)) for title, settings in parts.items())
+    return tuple((title, _values_taken(settings)) for title, settings in parts.items())
 
 
 def _once(parts: Iterable[Part]) -> list[Part]:
-    """Each object once: many records that were read from a folder share one."""
+    """Return each object once: many records that were read from a folder share one."""
     return list({id(part): part for part in parts}.values())
 
 
-def _values(parts: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """Every value each setting took, in order: `heads 1 2 3`."""
+def _values_taken(parts: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """Return every value each setting took, in order: `heads 1 2 3`."""
     taken: dict[str, dict[Any, Any]] = {}
     for settings in parts:
         for name, value in settings.items():
@@ -108,7 +108,7 @@ def _values(parts: Iterable[dict[str, Any]]) -> dict[str, str]:
 
 
 def _order(value: Any) -> tuple[bool, float, str]:
-    """Numbers by size, anything else after them by its text."""
+    """Sort numbers by size, anything else after them by its text."""
     number = isinstance(value, int | float)
     return not number, value if number else 0.0, json.dumps(value)
 

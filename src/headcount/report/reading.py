@@ -5,19 +5,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ..answer.coverage import Coverage, coverage_of
+from ..answer.coverage import coverage_of
 from ..errors import StoreError, require
 from ..registry import StoredExperiment, StudyReader, reader_of
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live
-from ..store.database import RESTORE, UNREADABLE, reason_of
+from ..store.database import RESTORE, readable
 from ..store.folders import WRITING, results_below, run_state
 from .document import Document
 from .experiment import experiment_document, with_coverage
-from .provenance import Provenance, provenance
+from .provenance import provenance
 
 
 def documents_of(root: Path) -> tuple[list[Document], list[str]]:
-    """The documents of a folder, none where nothing has finished, and warnings about what none of them can say.
+    """Return the documents of a folder, none where nothing has finished, and warnings about what none of them can say.
 
     Raises StoreError where the folder holds no results.
     """
@@ -61,17 +61,12 @@ class _FolderReading:
         return [*_distinct(studied), *own], warnings
 
     def _without_cells(self, experiment: Experiment, reader: StudyReader) -> list[Document]:
-        """The documents of an experiment that has facts and no cells. Raises StoreError for damaged facts."""
-        stored, kind = self._stored(experiment), reader.name
-        try:
+        """Return the documents of an experiment that has facts and no cells. Raises StoreError for damaged facts."""
+        stored = self._stored(experiment)
+        with readable(self.root / FILE_NAME):
             documents = reader.documents(stored)
-        except UNREADABLE as error:
-            damaged = (
-                f"{self.root} holds facts of the {kind} {experiment.name} that cannot be read: {reason_of(error)}."
-            )
-            raise StoreError(f"{damaged} {RESTORE}") from error
         if not documents:
-            words = f"Nothing of the {kind} {experiment.name} is measured yet."
+            words = f"Nothing of the {reader.name} {experiment.name} is measured yet."
             self.warnings.append(f"{words} {reader.go_on(stored.command)}")
         return documents
 
@@ -87,32 +82,34 @@ class _FolderReading:
                 f"{self.root} holds {experiment.name} of a study that is not known here, {experiment.study!r:.40}. "
                 f"Read it with the version of headcount that made it. {RESTORE}"
             )
-        origin, coverage = self._origin(experiment), self._coverage(experiment)
-        return [with_coverage(each, coverage, origin) for each in documents]
+        return [self._with_coverage(each, experiment) for each in documents]
 
     def _of_user(self, experiment: Experiment) -> Document:
         stored = self._stored(experiment)
         document = experiment_document(
             experiment, stored.records, stored.attachments, folder=str(self.root), command=stored.command
         )
-        return with_coverage(document, self._coverage(experiment), self._origin(experiment))
+        return self._with_coverage(document, experiment)
 
     def _stored(self, experiment: Experiment) -> StoredExperiment:
-        commands = [command for command, _ in self.progress[experiment.name].runs if command]
         return StoredExperiment(
             experiment=experiment,
             records=self.records[experiment.name],
             attachments=self.attachments[experiment.name],
             folder=self.root,
-            command=commands[-1] if commands else "",
+            command=_last_command(self.progress[experiment.name]),
         )
 
-    def _origin(self, experiment: Experiment) -> Provenance:
+    def _with_coverage(self, document: Document, experiment: Experiment) -> Document:
         records, progress = self.records[experiment.name], self.progress[experiment.name]
-        return provenance(records, missing=progress.cells - len(records), runs=progress.runs)
+        coverage = coverage_of(progress, self.attachments[experiment.name], running=self.running)
+        origin = provenance(records, missing=progress.cells - len(records), runs=progress.runs)
+        return with_coverage(document, coverage, origin)
 
-    def _coverage(self, experiment: Experiment) -> Coverage:
-        return coverage_of(self.progress[experiment.name], self.attachments[experiment.name], running=self.running)
+
+def _last_command(progress: Progress) -> str:
+    """Return the last command of an experiment; empty where it was run from Python."""
+    return next((command for command, _ in reversed(progress.runs) if command), "")
 
 
 def _require_one_folder(root: Path) -> None:
@@ -124,15 +121,15 @@ def _require_one_folder(root: Path) -> None:
 
 
 def _go_on(progress: Progress) -> str:
-    """What to run for an experiment without a finished model."""
+    """Say what to run for an experiment without a finished model."""
     if not progress.missing:
         return "All diverged: a smaller learning rate may help."
-    commands = [command for command, _ in progress.runs if command]
-    return f"To go on, run: {commands[-1]}" if commands else "To go on, run the same Python code again."
+    command = _last_command(progress)
+    return f"To continue, run: {command}" if command else "To continue, run the same Python code again."
 
 
 def what_was_lost(records: Iterable[Record]) -> str:
-    """How many cells failed or diverged, and the first reason given; empty when none did."""
+    """Say how many cells failed or diverged, and the first reason given; "" where none did."""
     lost = [record for record in records if record.outcome is not Outcome.FINISHED]
     if not lost:
         return ""
@@ -142,7 +139,7 @@ def what_was_lost(records: Iterable[Record]) -> str:
 
 
 def _distinct(documents: list[Document]) -> list[Document]:
-    """The documents with a number added to a name that comes again: two scales or data sets of one study."""
+    """Add a number to a name that comes again: two scales or data sets of one study."""
     counted: Counter[str] = Counter()
     distinct = []
     for document in documents:

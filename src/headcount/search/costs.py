@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..engine import Hardware, Plan, Sweep, plan_sweep
+from ..engine import Hardware, Sweep, TrainingPlan, plan_sweep
 from ..recipes import SEEDS
 from ..store import Cell
 from .levels import SearchEffort
@@ -17,15 +17,15 @@ NEAR = 3
 class Costs(NamedTuple):
     """The plan of an easy task, which one head solves, and of a hard one, for which everything is tried."""
 
-    least: Plan
-    most: Plan
+    least: TrainingPlan
+    most: TrainingPlan
 
 
 def costs(question: Question, effort: SearchEffort, machine: Hardware | None = None) -> Costs:
     """Return the range of what a question costs on a machine, this one where None. The question is left as it is."""
     cells_of = _cells_by_descent if question.removes_heads else _cells_by_seeds
 
-    def plan(everything: bool) -> Plan:
+    def plan(everything: bool) -> TrainingPlan:
         blank = replace(question, cells={}, taken={})
         cells = {cell.key: cell for cell in cells_of(blank, effort, everything)}
         places = {key: (place,) for place, key in enumerate(cells)}

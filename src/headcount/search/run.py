@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ..answer import count_of_heads
 from ..answer.signals import has_learned
 from ..engine import Executor, RunSummary, Threads, plan_sweep, run_sweep, spec_of
-from ..engine.baselines import attach_baselines, attach_notes
+from ..engine.baselines import attach_baselines
 from ..engine.data import PreparedExamples
 from ..engine.trainer import Glimpse
 from ..errors import BudgetError
@@ -74,7 +74,8 @@ def ask(
             plan.require_trainable()  # before its data are drawn
             events(Event("round", each.why, total=plan.model_steps))
             if experiment is None:  # what stops from here on is known to have been asked with an effort
-                examples.of(question.task, question.lengths[0], largest, question.train)  # refused before it is stored
+                # Refused before it is stored.
+                examples.prepared(question.task, question.lengths[0], largest, question.train)
                 _attach_effort(store, store.begin(sweep.experiment, command).name, effort, ended="")
             committed: list[Record] = []
             try:
@@ -116,7 +117,8 @@ def attach_task_facts(
     store: Store, experiment: str, task: AbstractTask, lengths: Iterable[int], train: TrainSpec, spec: AbstractSpec
 ) -> None:
     """Store how the data were read, and what models without attention reach."""
-    attach_notes(store, experiment, task)
+    if task.notes:
+        store.put(experiment, "notes", list(task.notes))
     attach_baselines(store, experiment, task, lengths, train, standardised=spec.standardises)
 
 
@@ -156,7 +158,7 @@ def _budget(minutes: float | None, stop: threading.Event) -> Iterator[threading.
 def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> HeadElimination:
     """Return the order in which the heads of a trained cell are least missed, over some training examples."""
     spec = spec_of(cell)
-    prepared = examples.of(question.task, cell.length, spec, cell.train)
+    prepared = examples.prepared(question.task, cell.length, spec, cell.train)
     model = from_arrays(spec, store.weights(cell.key))
     model = model if prepared.units is None else model.in_raw_units(*prepared.units.inverse())
     return model.head_removal(prepared.removal_tokens()).eliminated()

@@ -7,15 +7,12 @@ page, so only GET is answered, and no header lets another origin read the answer
 
 import os
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_ADDRESS = 2000
 HEADERS = {
@@ -52,48 +49,37 @@ def folder_path(root: Path, name: str) -> Path | None:
 class Guard:
     """Lets a request through to `app` if its Host, token and method are right, with the token taken off its path."""
 
-    def __init__(self, app: App, token: str, port: int):
+    def __init__(self, app: ASGIApp, token: str, port: int):
         self.app, self.token = app, token
         self.hosts = {f"{host}:{port}".encode() for host in ("127.0.0.1", "localhost")}
         self.hosts |= {b"127.0.0.1", b"localhost"} if port == 80 else set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
+        if scope["type"] != "http":  # a lifespan: the server takes no websockets
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":
-            return
-        status, path = self._judged(scope)
+        app, status, path = self.app, *self._judged_request(scope)
+        if status:
+            app = PlainTextResponse(f"{REASONS[status]}\n", status, {"allow": "GET"} if status == 405 else None)
 
-        async def send_guarded(message: MutableMapping[str, Any]) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                further = HEADERS | ({"allow": "GET"} if status == 405 else {})
-                pairs = [(name.encode(), value.encode()) for name, value in further.items()]
-                message["headers"] = [*message["headers"], *pairs]
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        if status:
-            kind = (b"content-type", b"text/plain; charset=utf-8")
-            await send_guarded({"type": "http.response.start", "status": status, "headers": [kind]})
-            await send_guarded({"type": "http.response.body", "body": f"{REASONS[status]}\n".encode()})
-        else:
-            inner = {**scope, "path": path, "raw_path": os.fsencode(path), "root_path": ""}
-            await self.app(inner, receive, send_guarded)
+        await app({**scope, "path": path, "raw_path": os.fsencode(path), "root_path": ""}, receive, send_guarded)
 
-    def _judged(self, scope: Scope) -> tuple[int, str]:
+    def _judged_request(self, scope: Scope) -> tuple[int, str]:
         """Return the status to refuse a request with, or 0 and the path behind the token."""
         hosts = [value.lower() for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             return 400, ""
-        if len(scope.get("raw_path") or b"") + len(scope.get("query_string", b"")) > MAX_ADDRESS:
+        raw = scope.get("raw_path") or b""
+        if len(raw) + len(scope.get("query_string", b"")) > MAX_ADDRESS:
             return 414, ""
-        token, slash, rest = _decoded_path(scope).removeprefix("/").partition("/")
+        # As the system decodes file names: folders whose names are not UTF-8 have addresses, too.
+        path = os.fsdecode(unquote_to_bytes(raw)) if raw else scope["path"]
+        token, slash, rest = path.removeprefix("/").partition("/")
         if not slash or not secrets.compare_digest(os.fsencode(token), self.token.encode()):
             return 404, ""
         return (0, f"/{rest}") if scope["method"] == "GET" else (405, "")
-
-
-def _decoded_path(scope: Scope) -> str:
-    """Decode the path as the system decodes file names: folders whose names are not UTF-8 have addresses, too."""
-    raw = scope.get("raw_path")
-    return os.fsdecode(unquote_to_bytes(raw)) if raw else scope["path"]

@@ -44,12 +44,14 @@ def serve(root: Path, port: int = 0, on_ready: Callable[[str], None] = lambda ad
     check_installed()
     require(os.path.isdir(root), f"{root} is no folder; give a results folder, or one that holds some.", what="folder")
     require(0 <= port < 65536, what="port", given=port, needed="between 0 and 65535")
-    with bound(port) as listening:
-        server_of(root, listening, on_ready).run(sockets=[listening])
+    with bound_socket(port) as listening:
+        address, server = server_of(root, listening)
+        on_ready(address)  # who opens it now waits until it is answered
+        server.run(sockets=[listening])
 
 
-def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], None]) -> "uvicorn.Server":
-    """Return a server of the folders below `root` at a socket; `run` starts it, and setting `should_exit` ends it."""
+def server_of(root: Path, listening: socket.socket) -> "tuple[str, uvicorn.Server]":
+    """Return the address of the folders below `root` and their server; setting `should_exit` ends it."""
     import uvicorn
 
     from .app import app_of
@@ -58,30 +60,25 @@ def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], No
     app, site = app_of(root, token, port)
 
     class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            on_ready(f"http://{HOST}:{port}/{token}/")
-
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             site.close()  # streams have no end of their own
             await super().shutdown(sockets)
 
-    return Server(
-        uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            loop="asyncio",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
+    return f"http://{HOST}:{port}/{token}/", Server(config)
 
 
-def bound(port: int) -> socket.socket:
+def bound_socket(port: int) -> socket.socket:
     """Return a socket at a port of the loopback interface. `HeadcountError` where the port is in use."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -118,7 +115,7 @@ class ServerProcess:
         assert self._server.stdout is not None
         self.address = self._server.stdout.readline().strip()
         if not self.address:
-            self._close()
+            self._end()
             raise HeadcountError("the live page could not be started.")
 
     def wait(self) -> None:
@@ -126,9 +123,9 @@ class ServerProcess:
         try:
             self._server.wait()
         except KeyboardInterrupt:
-            self._close()
+            self._end()
 
-    def _close(self) -> None:
+    def _end(self) -> None:
         for pipe in (self._server.stdin, self._server.stdout):
             assert pipe is not None
             pipe.close()

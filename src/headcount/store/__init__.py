@@ -1,6 +1,6 @@
 """The only hand-off between training and reading. Nothing here imports JAX."""
 
-from .cell import Cell, Content, Outcome, Precision, Record, TrainSpec
+from .cell import Cell, Content, Outcome, Precision, Record, TrainSpec, json_text
 from .database import FILE_NAME
 from .experiment import Experiment, Value
 from .live import LIVE_FILE, Live, read_live
@@ -23,5 +23,6 @@ __all__ = [
     "Value",
     "backend_of",
     "backend_words",
+    "json_text",
     "read_live",
 ]

@@ -25,26 +25,31 @@ class Content(dict[str, Any]):
     """A JSON object and its `text`, with sorted keys. Not to be changed: thousands of cells share one.
 
     Example:
-        >>> Content.of({"b": (1, 2), "a": 0}).text
+        >>> Content.from_object({"b": (1, 2), "a": 0}).text
         '{"a": 0, "b": [1, 2]}'
     """
 
     text: str
 
     @classmethod
-    def of(cls, content: Mapping[str, Any]) -> "Content":
+    def from_object(cls, content: Mapping[str, Any]) -> "Content":
         """The content as JSON reads it back: lists, not tuples; itself where it was read already."""
         return content if isinstance(content, cls) else cls.parsed(json.dumps(content, sort_keys=True))
 
     @classmethod
     def parsed(cls, text: str) -> "Content":
-        """The content of a text that `of` has written. Raises ValueError or TypeError where it is no JSON object."""
+        """The content of a JSON text with sorted keys. Raises ValueError or TypeError where it is no JSON object."""
         values = json.loads(text)
         if not isinstance(values, dict):
             raise TypeError(f"{text[:40]} is not a JSON object")
         content = cls(values)
         content.text = text
         return content
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """The JSON of a content with sorted keys, whichever way it was written."""
+    return Content.from_object(content).text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,18 +98,15 @@ class TrainSpec:
     max_warmup: float = MAX_WARMUP
 
     def __post_init__(self):
-        require_count("data_seed", self.data_seed, least=0)
-        for name in ("steps", "batch"):
-            require_count(name, getattr(self, name))
-        for name in ("warmup", "train_examples"):
-            require_count(name, getattr(self, name), least=0)
+        least = {"steps": 1, "batch": 1, "validation_examples": MIN_VALIDATION_EXAMPLES}
+        for name in (*least, "warmup", "train_examples", "data_seed"):
+            require_count(name, getattr(self, name), least=least.get(name, 0))
         for name in ("learning_rate", "clip"):
             value = getattr(self, name)
             require(0 < value < float("inf"), what=name, given=value, needed="positive and finite")
             object.__setattr__(self, name, float(value))  # 1 and 1.0 are one content, and JSON would tell them apart
         decay = self.second_moment_decay
         require(0 < decay < 1, what="second_moment_decay", given=decay, needed="between 0 and 1")
-        require_count("validation_examples", self.validation_examples, least=MIN_VALIDATION_EXAMPLES)
         decay = self.weight_decay
         require(0 <= decay < float("inf"), what="weight_decay", given=decay, needed="finite and not negative")
         object.__setattr__(self, "weight_decay", float(self.weight_decay))
@@ -139,18 +141,8 @@ class Cell:
     def __post_init__(self):
         require_count("length", self.length)
         require_count("seed", self.seed, least=0)
-        require(bool(self.parent) or not self.removed, "heads are removed from a parent; this cell has none.")
-        for head in self.removed:
-            require_count("a removed head", head, least=0)
-        require(
-            len(set(self.removed)) == len(self.removed), what="removed", given=self.removed, needed="distinct heads"
-        )
         for name in ("task", "model"):
-            object.__setattr__(self, name, Content.of(getattr(self, name)))
-
-    def spec(self) -> dict[str, Any]:
-        """Everything that decides the numbers, as JSON."""
-        return json.loads(self._content())
+            object.__setattr__(self, name, Content.from_object(getattr(self, name)))
 
     @property
     def start(self) -> Start:
@@ -162,16 +154,18 @@ class Cell:
     @functools.cached_property
     def key(self) -> str:
         """The hash of the content."""
-        return hashlib.sha256(self._content().encode()).hexdigest()[:20]
+        return hashlib.sha256(self.content.encode()).hexdigest()[:20]
 
-    def _content(self) -> str:
-        """The JSON of all fields with sorted keys, from the texts that cells share."""
-        model, task = Content.of(self.model), Content.of(self.task)
-        parent = f'"parent": {json.dumps(self.parent)}, ' if self.parent else ""
-        probe = f'"probe": {json.dumps(self.probe)}, ' if self.probe else ""
-        removed = f'"removed": {json.dumps(self.removed)}, ' if self.parent else ""
-        first = f'{{"length": {self.length}, "model": {model.text}, {parent}{probe}{removed}"seed": {self.seed}, '
-        return f'{first}"task": {task.text}, "train": {train_text(self.train)}}}'
+    @property
+    def content(self) -> str:
+        """Everything that decides the numbers: the JSON of all fields with sorted keys, from texts that cells share."""
+        parts = {"length": str(self.length), "model": json_text(self.model), "seed": str(self.seed)}
+        parts |= {"task": json_text(self.task), "train": train_text(self.train)}
+        if self.parent:
+            parts |= {"parent": json.dumps(self.parent), "removed": json.dumps(self.removed)}
+        if self.probe:
+            parts["probe"] = json.dumps(self.probe)
+        return "{" + ", ".join(f'"{name}": {parts[name]}' for name in sorted(parts)) + "}"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -226,10 +220,3 @@ class Record:
     def final_error(self) -> float:
         """The validation error at the end of training, which is that of the stored weights."""
         return self.metrics.get("final_nmse", self.metrics.get("final_error", self.error))
-
-
-def cell_from_spec(spec: dict[str, Any]) -> Cell:
-    """The cell whose `spec()` this is."""
-    content = {name: spec[name] for name in ("task", "length", "model", "seed")}
-    start = {"parent": spec["parent"], "removed": tuple(spec["removed"])} if "parent" in spec else {}
-    return Cell(**content, **start, probe=spec.get("probe", ""), train=TrainSpec(**spec["train"]))

@@ -90,20 +90,15 @@ INDEXES = (
 def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     """Open and check the file, and make its tables where `writing` and it is empty; StoreError where it is not ours."""
     _require_regular(path)
-    connection = None
-    with readable(path, done="written" if writing else "opened"):
-        try:
-            connection = open_unchecked(path, writing=writing)
-            if _is_empty(connection, path):
-                if not writing:
-                    raise no_results(path.parent)
-                _make_tables(connection)
-            if writing:
-                connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is the commit: it has to last
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            raise
+    with readable(path, done="written" if writing else "opened"), contextlib.ExitStack() as undone:
+        connection = undone.enter_context(contextlib.closing(open_unchecked(path, writing=writing)))
+        if _is_empty(connection, path):
+            if not writing:
+                raise no_results(path.parent)
+            _make_tables(connection)
+        if writing:
+            connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is the commit: it has to last
+        undone.pop_all()
     return connection
 
 
@@ -138,40 +133,23 @@ def no_results(root: Path) -> StoreError:
 
 
 @contextlib.contextmanager
-def one_state(connection: sqlite3.Connection) -> Iterator[None]:
-    """Queries within see the file in one state, whatever other processes commit."""
-    begins = not connection.in_transaction
-    if begins:
-        connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if begins:
-            with contextlib.suppress(sqlite3.Error):  # an error that was raised within says more
-                connection.rollback()
-
-
-@contextlib.contextmanager
 def readable(path: Path, *, done: str = "read") -> Iterator[None]:
     """Convert errors from damaged files and rows into one sentence, a StoreError; `done` is what cannot be done."""
     try:
         yield
-    except StoreError:
-        raise
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter: SQLite quotes what is damaged
         if is_damage(error):
-            raise damaged(path, error) from error
-        busy = error_code(error) == sqlite3.SQLITE_BUSY
+            raise damaged(path, reason_of(error)) from error
+        busy = _error_code(error) == sqlite3.SQLITE_BUSY
         remedy = " A run writes to it; run the command again." if busy else ""
         raise StoreError(f"{path} cannot be {done}: {reason_of(error)}.{remedy}") from error
     except UNREADABLE as error:
         raise StoreError(f"{path} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
 
 
-def damaged(path: Path, reason: Exception | str) -> StoreError:
+def damaged(path: Path, reason: str) -> StoreError:
     """The error for a file that is not what was written."""
-    words = " ".join(reason.split()) if isinstance(reason, str) else reason_of(reason)
-    return StoreError(f"{path} is damaged or not a headcount store ({words}); it was left as it is. {RESTORE}")
+    return StoreError(f"{path} is damaged or not a headcount store ({reason}); it was left as it is. {RESTORE}")
 
 
 def is_damage(error: Exception) -> bool:
@@ -180,10 +158,10 @@ def is_damage(error: Exception) -> bool:
     SQLITE_ERROR is a table that is missing.
     """
     damage = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-    return isinstance(error, UnicodeDecodeError) or error_code(error) in damage
+    return isinstance(error, UnicodeDecodeError) or _error_code(error) in damage
 
 
-def error_code(error: Exception) -> int:
+def _error_code(error: Exception) -> int:
     """SQLite's code of an error; 0 where it is Python's."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
@@ -217,7 +195,7 @@ def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
         raise damaged(path, "it holds no headcount tables")
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise damaged(path, verdict)
+        raise damaged(path, " ".join(verdict.split()))
     return False
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..errors import InputError, require
+from ..errors import require
 from .cell import Record
 
 Value = int | float | str
@@ -38,10 +38,8 @@ class Experiment:
 
     def __post_init__(self):
         require(len(set(self.axes)) == len(self.axes), f"axes must have distinct names, got {', '.join(self.axes)}.")
-        if not set(map(len, self.places.values())) <= {len(self.axes)}:
-            wrong = next(key for key, place in self.places.items() if len(place) != len(self.axes))
-            given = f"{len(self.places[wrong])} coordinates for the {len(self.axes)} axes {', '.join(self.axes)}"
-            raise InputError(f"cell {wrong} has {given}.")
+        whole = set(map(len, self.places.values())) <= {len(self.axes)}
+        require(whole, f"every cell needs a coordinate for each of the axes {', '.join(self.axes)}.")
 
     @property
     def identity(self) -> str:

@@ -39,12 +39,12 @@ class FolderStatus:
         return self.state in WRITING
 
 
-def results_below(parent: Path, depth: int = MAX_DEPTH) -> list[Path]:
+def results_below(parent: Path) -> list[Path]:
     """Results folders below a parent, itself included, sorted; links and hidden folders are not entered."""
     found, parent = [], Path(parent)
     for place, inner, _ in itertools.islice(os.walk(parent), MAX_VISITED):
         folder = Path(place)
-        deep = len(folder.relative_to(parent).parts) >= depth
+        deep = len(folder.relative_to(parent).parts) >= MAX_DEPTH
         inner[:] = [] if deep else [name for name in inner if not name.startswith(".") and name not in SKIPPED]
         if os.path.isfile(folder / FILE_NAME):  # no error where it is unreadable
             found.append(folder)
@@ -69,12 +69,7 @@ def folder_status(folder: Path) -> FolderStatus:
 
 
 def run_state(folder: Path, live: Live | None) -> State | None:
-    """Return whether a run writes a folder: by `live.json`, then by the lock. None where there is neither.
-
-    Args:
-        folder: The results folder.
-        live: What `read_live` gave for it.
-    """
+    """Return whether a run writes a folder: by its `live.json`, then by the lock. None where there is neither."""
     state = None if live is None else live.state()
     return "in use" if state not in ("running", "silent") and _is_held(folder) else state
 

@@ -14,7 +14,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 from .._files import UNFINISHED, read_regular, write_whole
 from ..events import Event
@@ -26,8 +26,6 @@ BEAT_SECONDS = 5.0
 SILENT_SECONDS = 60.0
 """A process whose last beat is older is not counted as running, whatever its pid says: pids are used again."""
 FORMAT = "headcount live 1"
-TEXTS = ("host", "command", "phase", "why", "ended")
-TYPES: dict[str, type] = {"pid": int, "started": float, "beat": float} | dict.fromkeys(TEXTS, str)
 
 Phase = Literal["preparing", "compiling", "training", "ended"]
 State = Literal["running", "silent", "killed", "ended", "in use"]
@@ -55,20 +53,22 @@ class Live:
     early: dict[str, int] | None = None
     ended: str = ""
 
-    def state(self, now: float | None = None) -> State:
+    def state(self) -> State:
         """Return whether the process is alive: by its pid on the same host, and by the age of its last beat."""
         if self.ended:
             return "ended"
-        here = self.host == socket.gethostname()
-        if here and not process_exists(self.pid):
+        if self.host == socket.gethostname() and not _process_exists(self.pid):
             return "killed"
-        return "running" if (time.time() if now is None else now) - self.beat < SILENT_SECONDS else "silent"
+        return "running" if time.time() - self.beat < SILENT_SECONDS else "silent"
 
 
 def read_live(root: Path | str) -> Live | None:
     """Read the state of the last run in a folder; None where there is none, or none that can be understood."""
     try:
-        return _parsed(json.loads(read_regular(Path(root) / LIVE_FILE)))
+        content = json.loads(read_regular(Path(root) / LIVE_FILE))
+        if content.pop("format") != FORMAT:
+            return None
+        return Live(**content | {name: tuple(content[name]) for name in ("programs", "steps")})
     except (OSError, *UNREADABLE):
         return None
 
@@ -97,34 +97,15 @@ def clock(seconds: float) -> str:
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
-def process_exists(pid: int) -> bool:
+def _process_exists(pid: int) -> bool:
     """Whether this machine has a process of this number."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # someone else's process exists too
+    except OSError:  # someone else's process exists too
         return True
     return True
-
-
-def _parsed(content: Any) -> Live | None:
-    """The content of the file; None, or one of `UNREADABLE`, where it is not ours."""
-    if content.pop("format") != FORMAT or not all(type(content[name]) is kind for name, kind in TYPES.items()):
-        return None
-    if content["phase"] not in get_args(Phase) or content["pid"] < 1:
-        return None
-    early, left = content["early"], content["seconds_left"]
-    content["early"] = None if early is None else {name: int(early[name]) for name in ("heads", "length", "step")}
-    content["seconds_left"] = None if left is None else float(left)
-    content |= {name: _pair(*content[name]) for name in ("programs", "steps")}
-    for seconds in (content["started"], content["beat"], left or 0.0):
-        clock(seconds)
-    return Live(**content)
-
-
-def _pair(done: Any, expected: Any) -> tuple[int, int]:
-    return int(done), int(expected)
 
 
 class LiveWriter:
@@ -139,7 +120,7 @@ class LiveWriter:
         self.root, self.ended = Path(root), "settled"
         self._live = Live(pid=os.getpid(), host=socket.gethostname(), command=command, started=now, beat=now)
         self._first: tuple[float, int] | None = None
-        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
         self._quit, self._changed = threading.Event(), False
         self._thread = threading.Thread(target=self._write_on, name="live", daemon=True)
 
@@ -196,6 +177,6 @@ class LiveWriter:
         with self._lock:
             self._live = replace(self._live, beat=time.time())
             live, self._changed = self._live, False
-        with self._writing, contextlib.suppress(OSError):  # a full disk, or a folder that is gone, is no concern here
+        with contextlib.suppress(OSError):  # a full disk, or a folder that is gone, is no concern here
             content = json.dumps({"format": FORMAT, **asdict(live)}).encode()
             write_whole(self.root / LIVE_FILE, content, unfinished=self.root / f".{LIVE_FILE}{UNFINISHED}")

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .cell import Cell, Content, Outcome, Record, TrainSpec, train_text
+from .cell import Cell, Content, Outcome, Record, TrainSpec, json_text, train_text
 from .experiment import Experiment
 
 Rows = list[tuple]
@@ -40,8 +40,8 @@ def insert(connection: sqlite3.Connection, records: Iterable[Record], packs: Map
         own = {name: provenance[name] for name in OF_ONE_CELL if name in provenance}
         return (
             cell.key,
-            texts(Content.of(cell.task).text),
-            texts(Content.of(cell.model).text),
+            texts(json_text(cell.task)),
+            texts(json_text(cell.model)),
             texts(train_text(cell.train)),
             cell.length,
             cell.seed,
@@ -117,28 +117,26 @@ def experiments_of(rows: Rows, places: Rows) -> list[Experiment]:
     placed: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
     for number, key, place in places:
         placed[number][key] = tuple(json.loads(place))
-    return [_experiment(row, placed[row[0]]) for row in rows]
-
-
-def _experiment(row: tuple, places: Mapping[str, tuple]) -> Experiment:
-    _, name, question, task, axes, settings, study, scale = row
-    return Experiment(
-        name=name,
-        question=question,
-        task=task,
-        axes=tuple(json.loads(axes)),
-        places=places,
-        settings=json.loads(settings),
-        study=study,
-        scale=scale,
-    )
+    return [
+        Experiment(
+            name=name,
+            question=question,
+            task=task,
+            axes=tuple(json.loads(axes)),
+            places=placed[number],
+            settings=json.loads(settings),
+            study=study,
+            scale=scale,
+        )
+        for number, name, question, task, axes, settings, study, scale in rows
+    ]
 
 
 def _order(record: Record) -> tuple[str, int, float, float, int, str]:
     cell = record.cell
     heads = cell.model.get("heads")
     heads = float(heads) if isinstance(heads, int | float) else 0.0
-    return Content.of(cell.task).text, cell.length, heads, cell.train.learning_rate, cell.seed, cell.key
+    return json_text(cell.task), cell.length, heads, cell.train.learning_rate, cell.seed, cell.key
 
 
 def backend_of(provenance: Mapping[str, Any]) -> str:

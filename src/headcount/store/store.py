@@ -29,15 +29,7 @@ import filelock
 
 from ..errors import StoreError
 from .cell import Outcome, Record
-from .database import (
-    FILE_NAME,
-    connect,
-    is_damage,
-    no_results,
-    one_state,
-    open_unchecked,
-    readable,
-)
+from .database import FILE_NAME, connect, is_damage, no_results, open_unchecked, readable
 from .experiment import Experiment
 from .live import read_live
 from .rows import (
@@ -99,7 +91,6 @@ class Store:
         self._lock = lock
         self._written: dict[Path, tuple[int, int, int]] = {}
         self._last_pack: Path | None = None
-        self._closed = False
 
     @classmethod
     def open_for_writing(cls, root: Path | str) -> "Store":
@@ -119,7 +110,7 @@ class Store:
             _require_this_host(root)
             store = cls(root, connect(root / FILE_NAME, writing=True), lock)
             undone.callback(store._connection.close)
-            (packs,) = store._rows("SELECT name FROM packs")
+            (packs,) = store._select("SELECT name FROM packs")
             remove_orphans(root, (name for (name,) in packs))
             store._note_files()
             undone.pop_all()
@@ -139,7 +130,6 @@ class Store:
 
     def close(self) -> None:
         """Let go of the folder; closing it twice is harmless."""
-        self._closed = True
         self._connection.close()
         if self._lock is not None:
             self._lock.release()
@@ -149,7 +139,7 @@ class Store:
 
     def __exit__(self, kind: type[BaseException] | None, *_) -> None:
         try:
-            if kind is None and not self._closed and self._lock is not None:
+            if kind is None and self._lock is not None and self._lock.is_locked:
                 self._require_files()  # report at the end, too, what other programs did to the files
                 connect(self._file, writing=False).close()  # anew: this connection may remember pages that were cut off
         finally:
@@ -166,22 +156,17 @@ class Store:
         with self._writing():
             run = self._connection.execute
             identity, stored = self._identity(experiment)
-            name = stored or self._free_name(experiment.name)
+            taken = {name for (name,) in run("SELECT name FROM experiments")}
+            name = stored or next(name for name in _numbered(experiment.name) if name not in taken)
             row = (identity, name, experiment.question, experiment.task, json.dumps(experiment.axes))
             row += (json.dumps(experiment.settings, sort_keys=True), experiment.study, experiment.scale)
-            run(
-                "INSERT OR IGNORE INTO experiments (identity, name, question, task, axes, settings, study, scale) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
+            run("INSERT OR IGNORE INTO experiments VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row)
             (number,) = run("SELECT id FROM experiments WHERE name = ?", (name,)).fetchone()
             self._connection.executemany(
                 "INSERT OR IGNORE INTO places VALUES (?, ?, ?)",
                 ((number, key, json.dumps(place)) for key, place in experiment.places.items()),
             )
-            run(
-                "INSERT OR IGNORE INTO runs (experiment, command, started) VALUES (?, ?, ?)", (number, command, started)
-            )
+            run("INSERT OR IGNORE INTO runs VALUES (NULL, ?, ?, ?)", (number, command, started))
         return replace(experiment, name=name)
 
     def _identity(self, experiment: Experiment) -> tuple[str, str]:
@@ -189,8 +174,7 @@ class Store:
 
         Equal settings may hide models that differ in what follows an axis, such as a width of total_dim / heads.
         """
-        for number in itertools.count(1):
-            identity = experiment.identity if number == 1 else f"{experiment.identity}-{number}"
+        for identity in _numbered(experiment.identity):
             rows = self._connection.execute(
                 "SELECT e.name, p.place, p.key FROM experiments e LEFT JOIN places p ON p.experiment = e.id "
                 "WHERE e.identity = ?",
@@ -202,12 +186,6 @@ class Store:
             if all(key in keys.get(json.dumps(place), {key}) for key, place in experiment.places.items()):
                 return identity, rows[0][0] if rows else ""
         raise AssertionError("unreachable")
-
-    def _free_name(self, name: str) -> str:
-        taken = {row[0] for row in self._connection.execute("SELECT name FROM experiments")}
-        return next(
-            free for free in itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2))) if free not in taken
-        )
 
     def commit(self, records: Iterable[Record], weights: dict[str, Weights] | None = None) -> None:
         """Store the records of some buckets and their weights: all of them, or none."""
@@ -240,7 +218,7 @@ class Store:
     def facts(self, experiment: str, *names: str) -> dict[str, Any]:
         """The facts of an experiment by name, all where no `names` are given."""
         chosen = f"AND a.name IN ({', '.join('?' * len(names))})" if names else ""
-        (rows,) = self._rows(
+        (rows,) = self._select(
             "SELECT a.name, a.content FROM attachments a JOIN experiments e ON e.id = a.experiment "
             f"WHERE e.name = ? {chosen} ORDER BY a.name",
             values=(experiment, *names),
@@ -250,24 +228,24 @@ class Store:
 
     def settled_keys(self) -> set[str]:
         """Keys of cells that need no more work: finished or diverged."""
-        (rows,) = self._rows(SETTLED)
+        (rows,) = self._select(SETTLED)
         return {key for (key,) in rows}
 
     def records(self) -> list[Record]:
         """Every record, in an order that depends on their content alone."""
-        cells, texts = self._rows(SELECT_CELLS, SELECT_TEXTS)
+        cells, texts = self._select(SELECT_CELLS, SELECT_TEXTS)
         with readable(self._file):
             return records_of(cells, texts)
 
     def experiments(self) -> list[Experiment]:
         """Every experiment that was begun in this folder, the oldest first."""
-        rows, places = self._rows(SELECT_EXPERIMENTS, SELECT_PLACES)
+        rows, places = self._select(SELECT_EXPERIMENTS, SELECT_PLACES)
         with readable(self._file):
             return experiments_of(rows, places)
 
     def progress(self) -> list[Progress]:
         """Return the progress of each experiment, the oldest first; no cell is read for it."""
-        experiments, places, done, runs, facts = self._rows(
+        experiments, places, done, runs, facts = self._select(
             "SELECT id, name, task, study FROM experiments ORDER BY id",
             "SELECT experiment, count(*) FROM places GROUP BY experiment",
             f"SELECT experiment, count(*) FROM places WHERE key IN ({SETTLED}) GROUP BY experiment",
@@ -290,12 +268,12 @@ class Store:
 
     def outcomes(self) -> dict[str, int]:
         """Count the cells by outcome."""
-        (rows,) = self._rows("SELECT outcome, count(*) FROM cells GROUP BY outcome")
+        (rows,) = self._select("SELECT outcome, count(*) FROM cells GROUP BY outcome")
         return {outcome.value: dict(rows).get(outcome.value, 0) for outcome in Outcome}
 
     def backends(self) -> dict[str, int]:
         """Count the settled cells by back end."""
-        (rows,) = self._rows(
+        (rows,) = self._select(
             "SELECT t.text, c.models FROM texts t JOIN (SELECT origin, outcome, count(*) AS models FROM cells "
             "GROUP BY outcome, origin) c ON t.id = c.origin WHERE c.outcome != 'failed'"
         )
@@ -320,10 +298,15 @@ class Store:
         """The trained weights of a cell, in the task's own units. From any thread, and after `close` too."""
         return read_pack(self.weights_path(key), key)
 
-    def _rows(self, *queries: str, values: tuple = ()) -> list[Rows]:
+    def _select(self, *queries: str, values: tuple = ()) -> list[Rows]:
         """The rows of some queries, which all see the file in one state. `values` are those of each."""
-        with readable(self._file), one_state(self._connection):
-            return [self._connection.execute(query, values).fetchall() for query in queries]
+        with readable(self._file):
+            self._connection.execute("BEGIN")
+            try:
+                return [self._connection.execute(query, values).fetchall() for query in queries]
+            finally:
+                with contextlib.suppress(sqlite3.Error):  # an error that was raised within says more
+                    self._connection.rollback()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -333,7 +316,7 @@ class Store:
             with self._connection:
                 yield
         except (sqlite3.Error, OverflowError) as error:
-            if isinstance(error, sqlite3.Error) and is_damage(error):
+            if is_damage(error):
                 raise self._changed(self._file, f"was changed by another program ({error})") from error
             raise StoreError(f"{self._file} cannot be written: {error}; earlier results are safe.") from error
         self._note_files()
@@ -363,6 +346,12 @@ class Store:
             f"{path} {what} while this run wrote to it; what was trained since is not stored. Put back what was there "
             "and run the same command again, or run it with another folder."
         )
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """Yield a name, and then the name with each number from 2 on."""
+    yield name
+    yield from (f"{name}-{number}" for number in itertools.count(2))
 
 
 def _require_this_host(root: Path) -> None:

@@ -46,7 +46,7 @@ def write_packs(root: Path, weights: Mapping[str, Weights]) -> dict[str, str]:
     Raises OSError where they cannot be written.
     """
     packs: dict[str, str] = {}
-    for part in _parts(weights):
+    for part in _pack_parts(weights):
         content = _bytes_of({f"{key}/{name}": array for key, named in part.items() for name, array in named.items()})
         pack = f"{PREFIX}{hashlib.sha256(content).hexdigest()[:20]}.safetensors"
         packs |= dict.fromkeys(part, pack)
@@ -59,7 +59,7 @@ def _bytes_of(arrays: Weights) -> bytes:
     return save({name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
-def _parts(weights: Mapping[str, Weights]) -> Iterator[dict[str, Weights]]:
+def _pack_parts(weights: Mapping[str, Weights]) -> Iterator[dict[str, Weights]]:
     """The cells in parts of at most `MAX_BYTES`, or of one cell."""
     part, size = {}, 0
     for key, arrays in weights.items():

@@ -6,7 +6,7 @@ from .base import AbstractTask, Examples, GeneratedTask, Split, Tokenise
 from .function import FunctionTask
 from .image import ImageTask
 from .in_context import InContextRegression
-from .labelled import LabelledTask, examples_at
+from .labelled import examples_at
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, require_on_sphere
 from .objective import AbstractObjective, Choice, Classification, Regression
 from .presets import (
@@ -40,7 +40,6 @@ __all__ = [
     "GeneratedTask",
     "ImageTask",
     "InContextRegression",
-    "LabelledTask",
     "NearestNeighbour",
     "Regression",
     "Retrieval",

@@ -5,7 +5,7 @@
 A token is the one-hot vector of its symbol; the T symbols of a sequence are independent and uniform.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -44,15 +44,12 @@ class AlphabetMaxima(GeneratedTask):
     dim: int = eqx.field(static=True)
     intrinsic_dim: int | None = eqx.field(static=True)
     task_seed: int = eqx.field(static=True)
-    name: str = eqx.field(static=True, default="alphabet-maxima")
-    uses_positions: bool = eqx.field(static=True, default=False)
+    name: ClassVar[str] = "alphabet-maxima"
 
     def __init__(self, *, length: int = 8, intrinsic_dim: int = 3, symbols: int = 5, task_seed: int = 0):
         require_count("length", length)
-        require_count("symbols", symbols, least=2)
         self.values = jnp.asarray(alphabet_values(intrinsic_dim, symbols, task_seed), jnp.float32)
         self.length, self.dim, self.intrinsic_dim, self.task_seed = length, symbols, intrinsic_dim, task_seed
-        self.name, self.uses_positions = "alphabet-maxima", False
 
     def sample(self, key: Key) -> Tokens:
         return jax.nn.one_hot(jr.randint(key, (self.length,), 0, self.dim), self.dim)
@@ -61,7 +58,7 @@ class AlphabetMaxima(GeneratedTask):
         return jnp.sum(jnp.max(tokens @ self.values.T, axis=0), keepdims=True)
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        """Drawn examples; validation by every sequence once where at least as many are asked for: errors are exact."""
+        """Draw examples; where validation asks for at least all sequences, it has each once: errors are exact."""
         count = self.dim**self.length
         if validation_examples < count:
             return super().examples(train_examples, validation_examples, seed)
@@ -79,7 +76,7 @@ class AlphabetMaxima(GeneratedTask):
 
 
 def alphabet_values(intrinsic_dim: int, symbols: int, task_seed: int = 0) -> Float[np.ndarray, "D symbols"]:
-    """a_i(symbol), independent standard normal numbers; more components include those of fewer."""
+    """Draw a_i(symbol), independent standard normal numbers; more components include those of fewer."""
     require_count("intrinsic_dim", intrinsic_dim)
     require_count("symbols", symbols, least=2)
     return named_generator(task_seed, "alphabet values", symbols).standard_normal((intrinsic_dim, symbols))

@@ -4,8 +4,7 @@ Lists, NumPy, JAX and PyTorch arrays and pandas objects are read. Absent tokens 
 said in notes, because whole numbers can be quantities, token ids or class labels.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -26,25 +25,18 @@ MAX_DETECTED_CLASSES, MIN_PER_CLASS = 20, 10
 """Whole numbers are classes up to this many different ones, with this many examples of each on average."""
 
 
-class Sequences(NamedTuple):
-    """Sequences of equal length, absent tokens all NaN; `vocabulary` counts the ids, 0 where tokens are numbers."""
+def read_sequences(
+    x: Any, mask: Any = None, vocabulary: int | None = None
+) -> tuple[Float[np.ndarray, "examples length dim"], int, list[str]]:
+    """Return the sequences of a user, absent tokens all NaN; how many ids there are, 0 of numbers; and notes.
 
-    tokens: Float[np.ndarray, "examples length dim"]
-    vocabulary: int
-    padded: bool
-    notes: tuple[str, ...]
-
-
-def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> Sequences:
-    """Return the sequences of a user; see `ArrayTask` for what they may be. Raises `InputError` for anything else."""
+    `ArrayTask` says what they may be. Raises `InputError` for anything else.
+    """
     array, notes = as_array(x, "x"), []
     require(0 not in array.shape, f"x of shape {array.shape} must not be empty.")  # its other sizes may be any
-    if array.dtype == object and array.size and isinstance(array.flat[0], np.ndarray):
-        require(
-            mask is None,
-            "x has sequences of unequal length, which say what is there; mask goes with x of one shape.",
-            what="mask",
-        )
+    if array.dtype == object and isinstance(array.flat[0], np.ndarray):
+        twice = "x has sequences of unequal length, which say what is there; mask goes with x of one shape."
+        require(mask is None, twice, what="mask")
         array, there = _stacked(array)
     else:
         require_numbers(array, "x")
@@ -52,42 +44,31 @@ def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> S
         require(array.ndim in (2, 3), what="x", given=array.shape, needed=shapes)
         there = np.ones(array.shape[:2], bool) if mask is None else read_mask(mask, array.shape[:2])
     counts = np.sum(there, axis=1)
-    empty = np.flatnonzero(counts == 0)
-    require(
-        not empty.size,
-        f"sequence {empty[0] if empty.size else ''} of x has no token; leave it out (mask is True where a token is "
-        "there).",
-        what="mask",
-    )
-    is_ids = vocabulary is not None or (array.ndim == 2 and array.dtype.kind in "iu")
-    if is_ids:
+    if not counts.all():
+        empty = f"sequence {np.argmin(counts)} of x has no token; leave it out (mask is True where a token is there)."
+        raise InputError(empty, what="mask")
+    if vocabulary is not None or (array.ndim == 2 and array.dtype.kind in "iu"):
         tokens, vocabulary = _read_ids(array, there, vocabulary)
-        notes.append(
-            f"x holds whole numbers, taken for token ids from 0 to {vocabulary - 1} with a learned embedding; "
-            f"{AS_NUMBERS}"
-        )
+        ids = f"token ids from 0 to {vocabulary - 1} with a learned embedding"
+        notes.append(f"x holds whole numbers, taken for {ids}; {AS_NUMBERS}")
     else:
         tokens = _finite(array.reshape(*array.shape[:2], -1), "x", there)
-    padded = not bool(np.all(there))
-    if padded:
+    if not there.all():
         tokens[~there] = np.nan
         notes.append(f"sequences have {min(counts)} to {max(counts)} tokens; no head reads the padding of shorter ones")
-    return Sequences(tokens, vocabulary or 0, padded, tuple(notes))
+    return tokens, vocabulary or 0, notes
 
 
 def _stacked(sequences: np.ndarray) -> tuple[np.ndarray, Bool[np.ndarray, "examples length"]]:
-    """Sequences of unequal length in one array, filled up with zeros, and which tokens are there."""
+    """Fill sequences of unequal length up with zeros to one array; return it, and which tokens are there."""
     first: np.ndarray = sequences[0]
     for place, sequence in enumerate(sequences):
         require(len(sequence) > 0, f"sequence {place} of x has no token; leave it out.", what="x")
         require_numbers(sequence, f"sequence {place} of x")
+        shapes = f"sequence {place} of x has shape {sequence.shape} and sequence 0 {first.shape}"
+        each = f"{shapes}; each must be (length, dim) with one dim, or (length,)."
         fits = sequence.ndim in (1, 2) and sequence.ndim == first.ndim and sequence.shape[1:] == first.shape[1:]
-        require(
-            fits,
-            f"sequence {place} of x has shape {sequence.shape} and sequence 0 {first.shape}; each must be (length, "
-            "dim) with one dim, or (length,).",
-            what="x",
-        )
+        require(fits, each, what="x")
     counts = np.array([len(sequence) for sequence in sequences])
     there = np.arange(counts.max()) < counts[:, None]
     flat = np.concatenate(list(sequences))
@@ -99,36 +80,26 @@ def _stacked(sequences: np.ndarray) -> tuple[np.ndarray, Bool[np.ndarray, "examp
 def _read_ids(
     array: np.ndarray, there: Bool[np.ndarray, "examples length"], vocabulary: int | None
 ) -> tuple[Float[np.ndarray, "examples length 1"], int]:
-    """Token ids as numbers, and how many ids there are."""
+    """Return token ids as numbers, and how many ids there are."""
     if vocabulary is not None:
         require_count("vocabulary", vocabulary)
     array = array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array
-    require(
-        array.ndim == 2,
-        f"vocabulary is for token ids, x of shape (examples, length); x has shape {array.shape}.",
-        what="vocabulary",
-        given=vocabulary,
-    )
+    shape = f"vocabulary is for token ids, x of shape (examples, length); x has shape {array.shape}."
+    require(array.ndim == 2, shape, what="vocabulary")
     real = array[there]
     strange = real[real != np.rint(real)]  # NaN compares as unequal
-    require(
-        not strange.size,
-        f"token ids must be whole numbers, got {strange[0] if strange.size else None}; {PADDING}, or leave vocabulary "
-        "out if x holds quantities.",
-        what="vocabulary",
-        given=vocabulary,
-    )
+    if strange.size:
+        fix = f"{PADDING}, or leave vocabulary out if x holds quantities"
+        raise InputError(f"token ids must be whole numbers, got {strange[0]}; {fix}.", what="vocabulary")
     smallest, largest = real.min().item(), real.max().item()
     require(smallest >= 0, f"token ids must be 0 or more, got {smallest:.0f}; {PADDING}, or {AS_NUMBERS}.", what="x")
     count = int(largest) + 1 if vocabulary is None else vocabulary
-    message = f"token ids must be below vocabulary = {count}, got {largest:.0f}."
-    require(largest < count, message, what="vocabulary", given=count)
+    require(largest < count, f"token ids must be below vocabulary = {count}, got {largest:.0f}.", what="vocabulary")
     require(
         count <= MAX_VOCABULARY,
         f"a table of {count} token ids is too large to learn (at most {MAX_VOCABULARY}); {AS_NUMBERS}, or number the "
         "ids that occur: np.unique(x, return_inverse=True)[1].reshape(x.shape).",
         what="vocabulary",
-        given=count,
     )
     return np.where(there, array, 0).astype(np.float32)[..., None], count
 
@@ -150,66 +121,53 @@ def _finite(
     return array
 
 
-class Targets(NamedTuple):
-    """Numbers, or the place of each label among the sorted `classes`."""
+def read_targets(
+    y: Any, *, labels: bool | None, answered_at: AnsweredAt
+) -> tuple[
+    Float[np.ndarray, "examples *places outputs"] | Int[np.ndarray, " examples"], tuple[Label, ...] | None, list[str]
+]:
+    """Return the targets of a user, or the places of labels among the sorted classes; the classes; and notes.
 
-    values: Float[np.ndarray, "examples *places outputs"] | Int[np.ndarray, " examples"]
-    classes: tuple[Label, ...] | None
-    notes: tuple[str, ...]
-
-
-def read_targets(y: Any, *, labels: bool | None, answered_at: AnsweredAt) -> Targets:
-    """Return the targets of a user; see `ArrayTask` for what they may be. Raises `InputError` for anything else."""
-    array = as_array(y, "y")
-    if array.ndim == 2 and array.shape[1] == 1 and answered_at != "tokens" and (labels or _is_labels(array[:, 0])):
+    `ArrayTask` says what they may be. Raises `InputError` for anything else.
+    """
+    array, per_token = as_array(y, "y"), answered_at == "tokens"
+    if array.ndim == 2 and array.shape[1] == 1 and not per_token and (labels or _is_labels(array[:, 0])):
         array = array[:, 0]
-    if labels is None:
-        labels, asked = answered_at != "tokens" and _is_labels(array), False
-    else:
-        asked = True
-    if labels:
-        require(
-            answered_at != "tokens",
-            "a class for every token is not supported with labels; pass y as numbers of shape (examples, length, "
-            "classes), 1 for the class and 0 for the others.",
-            what="labels",
-            given=True,
-        )
-        indices, classes = _class_indices(array)
-        return Targets(indices, classes, (_about_classes(array, classes, asked),))
-    return Targets(_numbers(array, answered_at), None, () if asked else _about_numbers(array))
+    if labels is False or not (labels or (not per_token and _is_labels(array))):
+        return _numbers(array, per_token), None, [] if labels is False else _about_numbers(array)
+    vectors = "pass y as numbers of shape (examples, length, classes), 1 for the class and 0 for the others"
+    require(not per_token, f"a class for every token is not supported with labels; {vectors}.", what="labels")
+    indices, classes = _class_indices(array)
+    names = ", ".join(str(each)[:40] for each in classes[:5]) + (", .." if len(classes) > 5 else "")
+    otherwise = "" if labels or array.dtype.kind in "UT" else "; --regression (labels=False) takes them as numbers"
+    return indices, classes, [f"y has {len(classes)} classes ({names}), learned with cross-entropy{otherwise}"]
 
 
-def _numbers(array: np.ndarray, answered_at: AnsweredAt) -> Float[np.ndarray, "examples *places outputs"]:
+def _numbers(array: np.ndarray, per_token: bool) -> Float[np.ndarray, "examples *places outputs"]:
     """Return the targets of a regression."""
-    is_words = array.dtype.kind in "UT"
-    needed = "of shape (examples,), one class label per example"
-    require(not is_words or array.ndim == 1, what="y", given=array.shape, needed=needed)
-    require(
-        not is_words,
-        f"y holds words (dtype {array.dtype}), which are class labels; leave out labels=False (--regression).",
-        what="labels",
-        given=False,
-    )
+    if array.dtype.kind in "UT":
+        _require_labels(array)
+        words = f"y holds words (dtype {array.dtype}), which are class labels; leave out labels=False (--regression)."
+        raise InputError(words, what="labels")
     require_numbers(array, "y")
     array = _finite(array, "y")
-    if answered_at == "tokens":
-        array = array[..., None] if array.ndim == 2 else array
-        require(
-            array.ndim == 3,
-            what="y",
-            given=array.shape,
-            needed='of shape (examples, length) or (examples, length, outputs) with answered_at="tokens"',
-        )
-        return array
-    array = array[:, None] if array.ndim == 1 else array
-    hint = '; y with a target per token needs answered_at="tokens" (--answered-at tokens)' if array.ndim == 3 else ""
-    require(array.ndim == 2, what="y", given=array.shape, needed=f"of shape (examples,) or (examples, outputs){hint}")
+    if array.ndim == 1 + per_token:
+        array = array[..., None]
+    needed = "of shape (examples,) or (examples, outputs)"
+    if per_token:
+        needed = 'of shape (examples, length) or (examples, length, outputs) with answered_at="tokens"'
+    elif array.ndim == 3:
+        needed += '; y with a target per token needs answered_at="tokens" (--answered-at tokens)'
+    require(array.ndim == 2 + per_token, what="y", given=array.shape, needed=needed)
     return array
 
 
+def _require_labels(array: np.ndarray) -> None:
+    require(array.ndim == 1, what="y", given=array.shape, needed="of shape (examples,), one class label per example")
+
+
 def _is_labels(array: np.ndarray) -> bool:
-    """Whether targets are classes where nobody says so: words and booleans are, and whole numbers of few values."""
+    """Return whether targets are taken for classes: words and booleans are, and whole numbers of few values."""
     if array.ndim != 1 or array.dtype.kind not in "iu":
         return array.ndim == 1 and array.dtype.kind in "UTb"
     distinct = len(np.unique(array))
@@ -218,53 +176,34 @@ def _is_labels(array: np.ndarray) -> bool:
 
 def _class_indices(array: np.ndarray) -> tuple[Int[np.ndarray, " examples"], tuple[Label, ...]]:
     """Return the place of each label among the classes, and the classes: the distinct labels, sorted."""
-    require(array.ndim == 1, what="y", given=array.shape, needed="of shape (examples,), one class label per example")
+    _require_labels(array)
     array = array.astype(str) if array.dtype.kind == "T" else array
     if array.dtype.kind == "f":
         wrong = array[~((array == np.rint(array)) & (np.abs(array) <= LARGEST_LABEL))]  # NaN compares as unequal
-        require(len(wrong) == 0, what="y", given=float(wrong[0]) if len(wrong) else None, needed=WHOLE_LABELS)
+        if wrong.size:
+            raise InputError(what="y", given=float(wrong[0]), needed=WHOLE_LABELS)
         array = array.astype(np.int64)
     require(array.dtype.kind in "iubU", what="y", given=str(array.dtype), needed=WHOLE_LABELS)
     classes, indices = np.unique(array, return_inverse=True)
     plain = tuple(classes.tolist())
     require(len(plain) != 1, what="y", given=plain, needed="labels of at least 2 classes")
-    require(
-        array.dtype.kind != "U" or len(plain) <= len(array) / 2,
-        f"y holds text, such as {str(plain[0])[:40]!r}, with {len(plain)} different values in {len(array)} examples: "
-        "neither numbers nor class labels, which must repeat.",
-        what="y",
-    )
-    require(
-        len(plain) <= len(array) / 2,
-        f"y has {len(plain)} classes in {len(array)} examples, more than half of them; numbers to be predicted are "
-        "targets of a regression: labels=False (--regression), not labels=True (--labels).",
-        what="labels",
-        given=True,
-    )
+    is_text, repeat = array.dtype.kind == "U", len(plain) <= len(array) / 2
+    words = f"y holds text, such as {str(plain[0])[:40]!r}, with {len(plain)} different values in {len(array)} examples"
+    require(not is_text or repeat, f"{words}: neither numbers nor class labels, which must repeat.", what="y")
+    many = f"y has {len(plain)} classes in {len(array)} examples, more than half of them"
+    fix = "numbers to be predicted are targets of a regression: labels=False (--regression), not labels=True (--labels)"
+    require(repeat, f"{many}; {fix}.", what="labels")
     return indices.astype(np.int32), plain
 
 
-def _about_classes(array: np.ndarray, classes: Sequence[Label], asked: bool) -> str:
-    names = ", ".join(str(each)[:40] for each in classes[:5]) + (", .." if len(classes) > 5 else "")
-    otherwise = "" if asked or array.dtype.kind in "UT" else "; --regression (labels=False) takes them as numbers"
-    return f"y has {len(classes)} classes ({names}), learned with cross-entropy{otherwise}"
-
-
-def _about_numbers(array: np.ndarray) -> tuple[str, ...]:
+def _about_numbers(array: np.ndarray) -> list[str]:
     """Return a hint where targets of a regression could be classes."""
-    if (
-        array.ndim == 2
-        and array.shape[1] > 1
-        and np.all((array == 0) | (array == 1))
-        and np.all(array.sum(axis=1) == 1)
-    ):
-        return ("y is one-hot, learned as numbers; y.argmax(axis=1) makes class labels of it",)
+    if array.ndim == 2 and array.shape[1] > 1 and np.isin(array, (0, 1)).all() and np.all(array.sum(axis=1) == 1):
+        return ["y is one-hot, learned as numbers; y.argmax(axis=1) makes class labels of it"]
     if array.ndim > 1 and array.dtype.kind in "iub":
-        return (f"y has shape {array.shape} and is learned as numbers",)
-    if array.ndim != 1 or not np.all(array == np.rint(array)):
-        return ()
-    distinct = len(np.unique(array))
+        return [f"y has shape {array.shape} and is learned as numbers"]
+    distinct = len(np.unique(array)) if array.ndim == 1 and np.all(array == np.rint(array)) else 0
     if not 2 <= distinct <= min(100, len(array) // 2):
-        return ()
+        return []
     taken = f"y has {distinct} different whole numbers, learned as numbers"
-    return (f"{taken}; --labels (labels=True) takes them as classes",)
+    return [f"{taken}; --labels (labels=True) takes them as classes"]

@@ -13,17 +13,15 @@ Tokens are counted that are there: a shortened sequence has always one. Where th
 from typing import Any, Literal, get_args
 
 import equinox as eqx
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._choices import ANSWERED_AT, AnsweredAt, require_choice
-from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from ..errors import require, require_count
 from ..keys import named_key
-from .array_inputs import Label, Sequences, Targets, read_sequences, read_targets
-from .base import Examples, GeneratedTask, Split, check_examples, fingerprint
+from .array_inputs import Label, read_sequences, read_targets
+from .base import AbstractTask, Examples, Split, fingerprint, require_varied
 from .labelled import MIN_EXAMPLES, MIN_VALIDATION
 from .objective import AbstractObjective, Classification, Regression
 
@@ -31,7 +29,7 @@ ShorterRule = Literal["given", "leading", "trailing"]
 """Which tokens are kept of a shorter sequence; "given": there is none."""
 
 
-class ArrayTask(GeneratedTask):
+class ArrayTask(AbstractTask):
     """A task of stored examples: a regression, or a classification where `y` holds labels.
 
     `x` and `y` may be lists, NumPy, JAX or PyTorch arrays, or pandas objects. How they were taken is said in `notes`.
@@ -88,20 +86,20 @@ class ArrayTask(GeneratedTask):
         'query'
     """
 
-    x: Float[AnyArray, "examples longest dim"]
-    y: Float[AnyArray, "examples *places outputs"] | Int[AnyArray, " examples"]
+    x: Float[np.ndarray, "examples longest dim"]
+    y: Float[np.ndarray, "examples *places outputs"] | Int[np.ndarray, " examples"]
     length: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     shorter: ShorterRule = eqx.field(static=True)
     validation_fraction: float = eqx.field(static=True)
     held_out: int | None = eqx.field(static=True)
     uses_positions: bool = eqx.field(static=True)
-    intrinsic_dim: int | None = eqx.field(static=True)
     classes: tuple[Label, ...] | None = eqx.field(static=True)
-    _answered_at: AnsweredAt = eqx.field(static=True)
-    _padded: bool = eqx.field(static=True)
-    _vocabulary: int = eqx.field(static=True)
-    _notes: tuple[str, ...] = eqx.field(static=True)
+    answered_at: AnsweredAt = eqx.field(static=True)
+    objective: AbstractObjective = eqx.field(static=True)
+    padded: bool = eqx.field(static=True)
+    vocabulary: int = eqx.field(static=True)
+    notes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -124,37 +122,30 @@ class ArrayTask(GeneratedTask):
         require(labels is None or isinstance(labels, bool), what="labels", given=labels, needed=words)
         at = "sequence" if answered_at is None else answered_at
         require_choice("answered_at", at, ANSWERED_AT)
-        _require_one_index(x, y)
-        sequences = read_sequences(x, mask, vocabulary)
-        targets = read_targets(y, labels=labels, answered_at=at)
-        _require_match(sequences, targets, name, answered_at)
-        count, stored = sequences.tokens.shape[:2]
         require_choice("shorter", shorter, get_args(ShorterRule))
-        require(
-            isinstance(validation_fraction, float) and 0.05 <= validation_fraction <= 0.5,
-            what="validation_fraction",
-            given=validation_fraction,
-            needed="between 0.05 and 0.5",
-        )
+        share = isinstance(validation_fraction, float) and 0.05 <= validation_fraction <= 0.5
+        require(share, what="validation_fraction", given=validation_fraction, needed="between 0.05 and 0.5")
+        _require_one_index(x, y)
+        tokens, self.vocabulary, about_x = read_sequences(x, mask, vocabulary)
+        targets, self.classes, about_y = read_targets(y, labels=labels, answered_at=at)
+        self.padded, asks = bool(np.isnan(tokens).any()), at == "query"
+        _require_match(tokens, targets, name, answered_at, is_labels=self.classes is not None, padded=self.padded)
+        count = len(tokens)
         require(
             held_out is None or (isinstance(held_out, int | np.integer) and MIN_VALIDATION <= held_out <= count // 2),
             what="held_out",
             given=held_out,
             needed=f"between {MIN_VALIDATION} and half of the {count} examples",
         )
-        asks = at == "query"
-        tokens = _ending_together(sequences.tokens) if asks and sequences.padded else sequences.tokens
-        self.x, self.y, self.classes = tokens, targets.values, targets.classes  # pyright: ignore[reportAttributeAccessIssue]
-        self.name, self.shorter, self._answered_at = name, shorter, at
-        self._padded, self._vocabulary = sequences.padded, sequences.vocabulary
-        self.length = self._length(length, stored)
+        self.x, self.y = _ending_together(tokens) if asks and self.padded else tokens, targets
+        self.name, self.shorter, self.answered_at, self.uses_positions = name, shorter, at, uses_positions
+        self.objective = Regression() if self.classes is None else Classification()
+        self.length = self._length(length, tokens.shape[1])
         self.validation_fraction, self.held_out = validation_fraction, None if held_out is None else int(held_out)
-        self.uses_positions = uses_positions
-        self.intrinsic_dim = None
         asking = ("the last token of a sequence asks about the others, and is answered",) if asks else ()
-        shape = () if notes else (self._shape_in_words(),)
-        self._notes = (*notes, *shape, *sequences.notes, *targets.notes, *asking)
-        check_examples(self.examples(count, count), name, at, self.objective, self.padded)
+        self.notes = (*(notes or (self._shape_in_words(),)), *about_x, *about_y, *asking)
+        for part, places in zip(Split._fields, self._places(0), strict=True):
+            require_varied(self.y[places], name, part)
 
     def _shape_in_words(self) -> str:
         count, length, dim = self.x.shape
@@ -170,59 +161,14 @@ class ArrayTask(GeneratedTask):
         return self.y.shape[-1] if self.classes is None else len(self.classes)
 
     @property
-    def objective(self) -> AbstractObjective:
-        """Squared error; of labels cross-entropy and the share of wrong answers."""
-        return Regression() if self.classes is None else Classification()
-
-    @property
-    def answered_at(self) -> AnsweredAt:
-        """Where the answer is read: once per sequence, at every token, or at the last one."""
-        return self._answered_at
-
-    @property
-    def padded(self) -> bool:
-        """Whether sequences have unequal lengths: absent tokens are all NaN."""
-        return self._padded
-
-    @property
-    def vocabulary(self) -> int:
-        """How many token ids there are; 0 where tokens are numbers."""
-        return self._vocabulary
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How `x` and `y` were read, to be checked."""
-        return self._notes
-
-    @property
     def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Numbers per token."""
         return self.x.shape[2]
 
     @property
-    def endless(self) -> bool:
-        """False: only the stored examples are used."""
-        return False
-
-    @property
     def resamples(self) -> bool:
         """Whether another seed gives another split; validation examples that were given stay."""
         return self.held_out is None
-
-    def sample(self, key: Key) -> Tokens:
-        """Draw one of the stored sequences."""
-        return jnp.asarray(self._shortened()[0])[jr.randint(key, (), 0, len(self.x))]
-
-    def target(self, tokens: Tokens) -> Target | TokenTargets | Int[AnyArray, ""]:
-        """Return the stored target of the stored sequence nearest to `tokens`; exact for sequences of the data.
-
-        A label is given by its place in `classes`.
-        """
-        x, y = map(jnp.asarray, self._shortened())
-        squares = (x - tokens) ** 2
-        if self.padded:  # absent tokens are near to each other, and far from all others
-            squares = jnp.where(jnp.isnan(x) & jnp.isnan(tokens), 0, jnp.where(jnp.isnan(squares), jnp.inf, squares))
-        return y[jnp.argmin(jnp.sum(squares, axis=(1, 2)))]
 
     def at(self, length: int) -> "ArrayTask":
         return self._with_length(self._length(length, self.x.shape[1]))  # the data were checked at every length
@@ -237,15 +183,13 @@ class ArrayTask(GeneratedTask):
             f"{self.name}: the data have length {stored}; for length {asked}, say which tokens to keep: "
             'shorter="leading" or "trailing" (--shorter leading).',
             what="shorter",
-            given=self.shorter,
-            needed='"leading" or "trailing"',
         )
         return asked
 
     def spec(self) -> dict[str, Any]:
         content = {
             "task": self.name,
-            "fingerprint": fingerprint(np.asarray(self.x), np.asarray(self.y)),
+            "fingerprint": fingerprint(self.x, self.y),
             "examples": len(self.x),
             "dim": self.dim,
             "shorter": self.shorter,
@@ -259,24 +203,28 @@ class ArrayTask(GeneratedTask):
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         """Return the stored examples, split by `seed`."""
+        train, validation = self._places(seed)
+        train, validation = train[:train_examples], validation[:validation_examples]
+        x: Any = self._shortened(self.x)
+        y: Any = self._shortened(self.y) if self.answered_at == "tokens" else self.y
+        return Split(Examples(x[train], y[train]), Examples(x[validation], y[validation]))
+
+    def _places(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return which of the stored examples are for training, and which for validation."""
         if self.held_out is None:
             order = np.asarray(jr.permutation(named_key(seed, "validation split"), len(self.x)))
             held_out = round(self.validation_fraction * len(self.x))
         else:
             order, held_out = np.roll(np.arange(len(self.x)), self.held_out), self.held_out
-        validation, train = order[:held_out][:validation_examples], order[held_out:][:train_examples]
-        x, y = self._shortened()
-        return Split(Examples(x[train], y[train]), Examples(x[validation], y[validation]))
+        return order[held_out:], order[:held_out]
 
-    def _shortened(self) -> tuple[Float[AnyArray, "examples length dim"], AnyArray]:
-        """Return tokens and targets at this task's length."""
-        x, y, asks = self.x, self.y, self.answered_at == "query"
-        if self.length == x.shape[1]:
-            return x, y
-        xp = x.__array_namespace__()
-        places = _kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)[..., None]
-        kept = xp.where(places < 0, xp.nan, xp.take_along_axis(x, xp.maximum(places, 0), axis=1))
-        return kept, xp.take_along_axis(xp.asarray(y), places, axis=1) if self.answered_at == "tokens" else y
+    def _shortened(self, values: np.ndarray) -> np.ndarray:
+        """Return tokens, or the targets of tokens, at this task's length."""
+        if self.length == self.x.shape[1]:
+            return values
+        absent = np.all(np.isnan(self.x), axis=-1)
+        places = _kept_places(absent, self.length, self.shorter, self.answered_at == "query")[..., None]
+        return np.where(places < 0, np.nan, np.take_along_axis(values, np.maximum(places, 0), axis=1))
 
 
 def _require_one_index(x: Any, y: Any) -> None:
@@ -287,48 +235,33 @@ def _require_one_index(x: Any, y: Any) -> None:
         require(one.equals(other), same, what="y")  # pyright: ignore[reportOptionalMemberAccess]
 
 
-def _require_match(sequences: Sequences, targets: Targets, name: str, answered_at: AnsweredAt | None) -> None:
+def _require_match(
+    x: np.ndarray, y: np.ndarray, name: str, answered_at: AnsweredAt | None, *, is_labels: bool, padded: bool
+) -> None:
     """Raise `InputError` unless sequences and targets belong together."""
-    x, y = sequences.tokens, targets.values
     require(len(x) == len(y), f"{name}: x has {len(x)} examples but y has {len(y)}; they must match.")
     require(0 not in y.shape, f"{name}: x {x.shape} and y {y.shape} must not be empty.")
-    require(
-        len(x) >= MIN_EXAMPLES,
-        f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}.",
-    )
-    require(
-        x.shape[1] > 1,
-        f"{name}: every sequence has one token, so attention has nothing to choose from; are x and y swapped?",
-        what="x",
-        given=x.shape,
-    )
+    too_few = f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}."
+    require(len(x) >= MIN_EXAMPLES, too_few)
+    one = f"{name}: every sequence has one token, so attention has nothing to choose from; are x and y swapped?"
+    require(x.shape[1] > 1, one, what="x")
     if answered_at == "query":
-        there = np.sum(~np.all(np.isnan(x), axis=-1), axis=1)
-        short = np.flatnonzero(there < 2)
+        short = np.flatnonzero(np.sum(~np.all(np.isnan(x), axis=-1), axis=1) < 2)
         require(
             not short.size,
             f"{name}: sequence {short[0] if short.size else ''} has one token, which would ask about no other; "
             'leave it out, or read the answer for the whole sequence: answered_at="sequence".',
             what="answered_at",
-            given=answered_at,
         )
     elif answered_at == "tokens":
-        require(
-            not sequences.padded,
-            f'{name}: answered_at="tokens" needs sequences of one length, without mask.',
-            what="answered_at",
-            given=answered_at,
-        )
-        require(
-            y.shape[1] == x.shape[1],
-            f"{name}: x has {x.shape[1]} tokens per sequence but y has {y.shape[1]} targets; they must match.",
-            what="answered_at",
-            given=answered_at,
-        )
-    elif answered_at is None and targets.classes is None:
+        unequal = f'{name}: answered_at="tokens" needs sequences of one length, without mask.'
+        require(not padded, unequal, what="answered_at")
+        sizes = f"x has {x.shape[1]} tokens per sequence but y has {y.shape[1]} targets"
+        require(y.shape[1] == x.shape[1], f"{name}: {sizes}; they must match.", what="answered_at")
+    elif answered_at is None and not is_labels:
         # As many outputs as tokens are more often a target per token, and as outputs they would be learned badly.
         require(
-            not (y.shape[1] == x.shape[1] > 1),
+            y.shape[1] != x.shape[1],
             f"{name}: y of shape {y.shape} has as many numbers as a sequence has tokens; say what they are: "
             'answered_at="tokens" (one target per token) or "sequence" (that many outputs) (--answered-at tokens).',
             what="answered_at",
@@ -344,19 +277,18 @@ def _ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.nd
 
 
 def _kept_places(
-    absent: Bool[AnyArray, "examples longest"], length: int, shorter: ShorterRule, asks: bool
-) -> Int[AnyArray, "examples length"]:
+    absent: Bool[np.ndarray, "examples longest"], length: int, shorter: ShorterRule, asks: bool
+) -> Int[np.ndarray, "examples length"]:
     """Return where the tokens of the shortened sequences come from, -1 for none.
 
     They are placed at the end where the last one is the query, else at the start.
     """
-    xp = absent.__array_namespace__()
-    places = xp.argsort(absent, axis=1, stable=True)  # those that are there first, in their order
-    there = xp.sum(~absent, axis=1)[:, None]
-    kept = xp.minimum(there, length)
-    number = xp.arange(length)[None] - (length - kept if asks else 0)  # of the kept token that goes there
+    places = np.argsort(absent, axis=1, stable=True)  # those that are there first, in their order
+    there = np.sum(~absent, axis=1)[:, None]
+    kept = np.minimum(there, length)
+    number = np.arange(length)[None] - (length - kept if asks else 0)  # of the kept token that goes there
     source = number + there - kept if shorter == "trailing" else number
     if asks:
-        source = xp.where(number == kept - 1, there - 1, source)
-    taken = xp.take_along_axis(places, xp.clip(source, 0, places.shape[1] - 1), axis=1)
-    return xp.where((number >= 0) & (number < kept), taken, -1)
+        source = np.where(number == kept - 1, there - 1, source)
+    taken = np.take_along_axis(places, np.clip(source, 0, places.shape[1] - 1), axis=1)
+    return np.where((number >= 0) & (number < kept), taken, -1)

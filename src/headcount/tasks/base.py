@@ -13,7 +13,7 @@ import functools
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -28,7 +28,7 @@ from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from .._user_files import user_supplied
 from ..errors import require
 from ..keys import named_key
-from .objective import AbstractLabelObjective, AbstractObjective, Regression
+from .objective import AbstractObjective, Regression
 
 DRAWN = 512
 """Examples drawn at a time."""
@@ -53,21 +53,44 @@ class Tokenise(eqx.Module):
 
     @abstractmethod
     def __call__(self, content: PyTree[AnyArray], key: Key) -> AnyArray:
-        """The tokens of one example, (length, dim) or (sequences, length, dim); `key` is for random placement."""
+        """Return one example's tokens, (length, dim) or (sequences, length, dim); `key` is for random placement."""
 
 
 class AbstractTask(eqx.Module):
     """A question about sequences of `length` tokens of `dim` numbers, answered by `outputs` numbers.
 
-    `intrinsic_dim` is D where it is known. `uses_positions`: whether a token's position can matter, so that a model
-    needs positions.
+    A subclass overrides what differs from the values here, by a field, a property or another value. Their types are
+    comments, because dataclasses would put an overriding field before those of the subclass.
     """
 
     name: eqx.AbstractVar[str]
     length: eqx.AbstractVar[int]
     dim: eqx.AbstractVar[int]
-    intrinsic_dim: eqx.AbstractVar[int | None]
-    uses_positions: eqx.AbstractVar[bool]
+    intrinsic_dim = None  # type: int | None
+    """D, where it is known."""
+    uses_positions = False  # type: bool
+    """Whether a token's position can matter, so that a model needs positions."""
+    answered_at = "sequence"  # type: AnsweredAt
+    """Where the answer is read:
+
+    * "sequence": one target for the whole sequence, of shape (outputs,);
+    * "tokens": a target for every token, of shape (length, outputs);
+    * "query": the last token asks about the others; one target, of shape (outputs,).
+    """
+    objective = cast(AbstractObjective, Regression())
+    """What makes an answer good."""
+    tokenise = None  # type: Tokenise | None
+    """Turns stored content into tokens; None where the content is tokens."""
+    padded = False  # type: bool
+    """Whether sequences have fewer tokens than places. Absent tokens are all NaN; of data that are tokenised, zeros."""
+    vocabulary = 0  # type: int
+    """How many token ids there are, a token being one id; 0 where tokens are numbers."""
+    notes = ()  # type: tuple[str, ...]
+    """How the data were read, in sentences without a full stop for a user to check."""
+    endless = False  # type: bool
+    """Whether new examples can be drawn without end."""
+    resamples = False  # type: bool
+    """Whether another seed gives other examples."""
 
     @property
     @abstractmethod
@@ -75,57 +98,9 @@ class AbstractTask(eqx.Module):
         """Numbers per answer: per target, or per candidate; one per class."""
 
     @property
-    def answered_at(self) -> AnsweredAt:
-        """Where the answer is read:
-
-        * "sequence": one target for the whole sequence, of shape (outputs,);
-        * "tokens": a target for every token, of shape (length, outputs);
-        * "query": the last token asks about the others; one target, of shape (outputs,).
-        """
-        return "sequence"
-
-    @property
-    def objective(self) -> AbstractObjective:
-        """What makes an answer good."""
-        return Regression()
-
-    @property
-    def tokenise(self) -> Tokenise | None:
-        """What turns stored content into tokens; None where the content is tokens."""
-        return None
-
-    @property
     def sequences(self) -> tuple[int, int]:
         """Sequences per example, and tokens per sequence."""
         return 1, self.length
-
-    @property
-    def padded(self) -> bool:
-        """Whether sequences have fewer tokens than places: tokens that are all NaN are absent.
-
-        Of data that are tokenised, tokens of zeros are.
-        """
-        return False
-
-    @property
-    def vocabulary(self) -> int:
-        """How many token ids there are, a token being one id; 0 where tokens are numbers."""
-        return 0
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How the data were read, in sentences without a full stop for a user to check."""
-        return ()
-
-    @property
-    def endless(self) -> bool:
-        """Whether new examples can be drawn without end."""
-        return False
-
-    @property
-    def resamples(self) -> bool:
-        """Whether another seed gives other examples."""
-        return False
 
     @abstractmethod
     def at(self, length: int) -> "AbstractTask":
@@ -147,25 +122,20 @@ class AbstractTask(eqx.Module):
 
     @abstractmethod
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        """At most that many training and validation examples; equal arguments give equal numbers."""
+        """Return at most that many training and validation examples; equal arguments give equal numbers."""
 
 
 class GeneratedTask(AbstractTask):
     """A task whose target can be computed for any sequence."""
+
+    endless = True
+    resamples = True
 
     @property
     def outputs(self) -> int:
         """Numbers per target."""
         answer = user_supplied(jax.eval_shape, lambda key: self.target(self.sample(key)), named_key(0), name=self.name)
         return answer.shape[-1]
-
-    @property
-    def endless(self) -> bool:
-        return True
-
-    @property
-    def resamples(self) -> bool:
-        return True
 
     @abstractmethod
     def sample(self, key: Key) -> Tokens:
@@ -181,13 +151,13 @@ class GeneratedTask(AbstractTask):
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         counts = {"train examples": train_examples, "validation examples": validation_examples}
-        split = Split(*user_supplied(_draw, self, counts, seed, name=self.name))
-        check_examples(split, self.name, self.answered_at, self.objective, self.padded)
+        split = Split(*user_supplied(_draw_parts, self, counts, seed, name=self.name))
+        check_examples(split, self.name, self.answered_at)
         return split
 
 
-def _draw(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Examples]:
-    """Examples by the key of their place, some at a time: one program draws any number, each the same among any others.
+def _draw_parts(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Examples]:
+    """Draw examples by the key of their place, in blocks: one program draws any number, each the same among any others.
 
     Equal tasks share a compiled program. Tasks with a user's code do not, because that code may read variables that
     change.
@@ -197,18 +167,18 @@ def _draw(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Exampl
     program = (_program.make if has_user_code(task) else _program)(structure, *others)
     arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
 
-    def part(name: str, count: int) -> Examples:
+    def drawn_part(name: str, count: int) -> Examples:
         key = named_key(seed, name)
         blocks = [program(arrays, key, first) for first in range(0, max(1, count), DRAWN)]
         joined: list[Any] = [np.concatenate(values)[:count] for values in zip(*blocks, strict=True)]
         return Examples(*joined)
 
-    return [part(name, count) for name, count in counts.items()]
+    return [drawn_part(name, count) for name, count in counts.items()]
 
 
 @KeptPrograms
 def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyArray]]:
-    def draw(arrays, key, first):
+    def draw_block(arrays, key, first):
         remaining = iter(arrays)
         task = jax.tree.unflatten(structure, [next(remaining) if leaf is None else leaf for leaf in others])
         # A GPU's default rounds the factors of a product to 10 bits: noise of 2e-7 to 1e-6 of the targets' variance.
@@ -217,59 +187,36 @@ def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyA
             tokens = jax.vmap(lambda place: task.sample(jr.fold_in(key, place)))(first + jnp.arange(DRAWN))
             return tokens, jax.vmap(task.target)(tokens)
 
-    return deterministic_jit(draw, light=True)
+    return deterministic_jit(draw_block, light=True)
 
 
-def check_examples(
-    split: Split,
-    name: str,
-    answered_at: AnsweredAt = "sequence",
-    objective: AbstractObjective = Regression(),  # noqa: B008 - frozen
-    padded: bool = False,
-) -> None:
-    """Raise `InputError` for NaNs, infinities, constant targets and targets of the wrong shape.
-
-    Tokens that are all NaN are accepted where sequences are `padded`.
-    """
+def check_examples(split: Split, name: str, answered_at: AnsweredAt) -> None:
+    """Raise `InputError` for NaNs, infinities, constant targets and targets of the wrong shape."""
     shape, length = split.train.targets.shape[1:], split.train.content.shape[1]
-    labels = isinstance(objective, AbstractLabelObjective)
-    if labels:
-        require(shape == (), f"{name}: a label must be one whole number, got shape {shape}.")
-    elif answered_at == "tokens":
-        require(
-            len(shape) == 2 and shape[0] == length,
-            f"{name}: a target for each of {length} tokens must have shape ({length}, outputs), got shape {shape}.",
-        )
+    if answered_at == "tokens":
+        words = f"a target for each of {length} tokens must have shape ({length}, outputs)"
+        require(len(shape) == 2 and shape[0] == length, f"{name}: {words}, got shape {shape}.")
     else:
         require(len(shape) == 1, f"{name}: a target must be a number or a vector, got shape {shape}.")
     for part, examples in split._asdict().items():
         for kind, values in (("tokens", examples.content), ("targets", examples.targets)):
-            values = np.asarray(values)
-            if padded and kind == "tokens":
-                values = values[~np.all(np.isnan(values), axis=-1)]
-            bad = int(np.sum(~np.isfinite(values)))
-            require(
-                bad == 0,
-                f"{name}: the {part} {kind} must be finite, found {bad} NaN or infinite values in {values.size}.",
-            )
-        values = np.asarray(examples.targets)
-        same = "of one class" if labels else f"equal to {values.flat[0]:g}"
-        require(
-            bool(np.any(np.ptp(values, axis=0) > 0)),
-            f"{name}: the {part} targets are all {same}; a constant needs no heads at all; give targets that differ.",
-        )
+            bad, count = int(np.sum(~np.isfinite(values))), np.size(values)
+            message = f"{name}: the {part} {kind} must be finite, found {bad} NaN or infinite values in {count}."
+            require(bad == 0, message)
+        require_varied(examples.targets, name, part)
+
+
+def require_varied(targets: Any, name: str, part: str) -> None:
+    """Raise `InputError` for targets that are all equal; labels have one axis."""
+    same = "of one class" if targets.ndim == 1 else f"equal to {np.ravel(targets)[0]:g}"
+    message = f"{name}: the {part} targets are all {same}; a constant needs no heads at all; give targets that differ."
+    require(bool(np.any(np.ptp(np.asarray(targets), axis=0) > 0)), message)
 
 
 def has_user_code(tree: Any) -> bool:
     """Return whether a part of a task is a user's function, which may read variables that change.
 
     A program of it is shared with no other task. `jax.tree_util.Partial` is JAX's own, with a user's function inside.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> from headcount.tasks.base import has_user_code
-        >>> has_user_code((jnp.sum, 3)), has_user_code(jax.tree_util.Partial(jnp.sum))
-        (False, True)
     """
     return any(map(_is_user_code, jax.tree.leaves(tree, is_leaf=_is_user_code)))
 

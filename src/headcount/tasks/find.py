@@ -1,7 +1,6 @@
 """Finding a task by reference: a preset's name, files of arrays, images or passages, or a Python object."""
 
 import importlib
-import importlib.util
 import json
 import os
 from collections.abc import Iterable
@@ -108,7 +107,7 @@ def _found(reference: str, options: dict[str, Any], *, cache: Path | None, plann
     if path.name.endswith(".tar.gz"):
         require_file(path)
         raise InputError(f"{path} is not CIFAR-10's archive; unpack it, and name a file or folder inside.")
-    require(path.suffix != ".py", f"name the task inside the file: {reference}:NAME.", what="task", given=reference)
+    require(path.suffix != ".py", f"name the task inside the file: {reference}:NAME.", what="task")
     if reference and os.path.exists(path):
         raise not_read(path)
     known = [*PRESETS, "FILE.npz", "FILE.csv", "FILE.py:NAME", "FILE.jsonl", "a folder of images or passages"]
@@ -118,29 +117,17 @@ def _found(reference: str, options: dict[str, Any], *, cache: Path | None, plann
 def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
     """Return the task of the examples in a file; a refusal names the file."""
     require_known_options(str(path), options, FILE_OPTIONS)
-    of_array = {name: value for name, value in options.items() if name not in ("targets", "sequence")}
-    loaded = read_examples(
-        path,
-        targets=options.get("targets"),
-        sequence=options.get("sequence"),
-        per_token=options.get("answered_at") == "tokens",
-    )
+    of_task, per_token = dict(options), options.get("answered_at") == "tokens"
+    targets, sequence = of_task.pop("targets", None), of_task.pop("sequence", None)
+    loaded = read_examples(path, targets=targets, sequence=sequence, per_token=per_token)
     try:
-        return ArrayTask(
-            loaded.x,
-            loaded.y,
-            mask=loaded.mask,
-            held_out=loaded.held_out,
-            name=_name(path),
-            notes=loaded.notes,
-            **of_array,
-        )
+        return ArrayTask(**vars(loaded), name=_stem_of(path), **of_task)
     except InputError as error:
-        message = str(error) if str(path) in str(error) else f"{path}: {str(error).removeprefix(f'{_name(path)}: ')}"
-        raise InputError(message, what=error.what, given=error.given, needed=error.needed) from error
+        message = str(error) if str(path) in str(error) else f"{path}: {str(error).removeprefix(f'{_stem_of(path)}: ')}"
+        raise InputError(message, what=error.what) from error
 
 
-def _name(path: Path) -> str:
+def _stem_of(path: Path) -> str:
     """Return a file's name without its ending, and without that of what is packed in it."""
     return path.name if path.is_dir() else Path(path.name.removesuffix(".gz")).stem
 
@@ -148,7 +135,7 @@ def _name(path: Path) -> str:
 def _images(path: Path, options: dict[str, Any]) -> ImageTask:
     """Return the task of the images in a folder."""
     results = f"{path} is a results folder; `headcount show {path}` shows it."
-    require(not (path / FILE_NAME).exists(), results, what="task", given=str(path))
+    require(not (path / FILE_NAME).exists(), results, what="task")
     _require_images(path)
     require_known_options(str(path), options, (*IMAGE_OPTIONS, "fixed_places"))
     source = read_image_folder(path, side=options.get("side"))
@@ -220,7 +207,7 @@ def require_known_options(reference: str, options: dict[str, Any], known: Iterab
     """Raise `InputError` for an option that is not among those `known`."""
     for option in options:
         message = f'{reference} takes no option "{option}"; it takes: {", ".join(known)}.'
-        require(option in known, message, what=option, given=options[option])
+        require(option in known, message, what=option)
 
 
 def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
@@ -228,10 +215,8 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     require(bool(where), f'"{reference}" names no Python file or module before the colon; write FILE.py:NAME.')
     module = load_python_file(Path(where)) if where.endswith(".py") else _load_module(where)
     tasks = _tasks_in(module)
-    missing = (
-        f'{where} has no "{name}".{did_you_mean(name, tasks)} It has: {", ".join(tasks) or "no task; define one"}.'
-    )
-    require(hasattr(module, name), missing)
+    listed = ", ".join(tasks) or "no task; define one"
+    require(hasattr(module, name), f'{where} has no "{name}".{did_you_mean(name, tasks)} It has: {listed}.')
     task = getattr(module, name)
     if callable(task) and not isinstance(task, AbstractTask):
         task = user_supplied(lambda make=task: make(**options), name=reference)
@@ -254,11 +239,10 @@ def _tasks_in(module: Any) -> list[str]:
     ]
 
 
-def _load_module(name: str):
+def _load_module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # importing runs the module, which may raise anything
         reason = f"{type(error).__name__}: {error}"
-        raise InputError(
-            f'the Python module "{name}" cannot be imported ({reason}); install it, or name a file, as in mine.py:task.'
-        ) from error
+        fix = "install it, or name a file, as in mine.py:task"
+        raise InputError(f'the Python module "{name}" cannot be imported ({reason}); {fix}.') from error

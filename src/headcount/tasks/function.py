@@ -61,7 +61,7 @@ class FunctionTask(GeneratedTask):
         return draw_tokens(self.distribution, key, (self.length, self.dim))
 
     def target(self, tokens: Tokens) -> Target:
-        """`function` of the tokens, as a vector."""
+        """Return `function` of the tokens, as a vector."""
         return jnp.atleast_1d(self.function(tokens))
 
     def at(self, length: int) -> "FunctionTask":

@@ -45,18 +45,9 @@ class TracedProgram(NamedTuple):
 def program_of(
     function: Callable[..., Any], shape: tuple[int, ...], *, name: str = "function", afresh: bool = True
 ) -> TracedProgram:
-    """Return the program of a function of one float32 array of this shape.
+    """Return the program of a function of one float32 array of this shape; `InputError` where the function fails.
 
     JAX traces the body of a loop and a jitted function once, whatever variables they read. `afresh`: trace them now.
-
-    Raises:
-        InputError: The function fails at this shape.
-
-    Example:
-        >>> from headcount.tasks.identity import program_of
-        >>> one, other = (program_of(lambda x, power=power: x**power, (4,)) for power in (2, 3))
-        >>> one.digest == other.digest, one.unseen
-        (False, ())
     """
     with _retrace(next(_numbers) if afresh else 0):
         closed = user_supplied(lambda: jax.make_jaxpr(function)(jax.ShapeDtypeStruct(shape, np.float32)), name=name)
@@ -66,10 +57,9 @@ def program_of(
 
 
 def code_of(name: str, *functions: tuple[Callable[..., Any], Sequence[tuple[int, ...]]]) -> str:
-    """A short hash of functions, each with the shapes at which it is traced. One that fails at a shape has none there.
+    """Hash functions, each with the shapes at which it is traced; one that fails at a shape has no hash there.
 
-    Raises:
-        InputError: A function calls back into Python.
+    Raises `InputError` if a function calls back into Python.
     """
     digests = []
     for function, shapes in functions:
@@ -87,10 +77,8 @@ def code_of(name: str, *functions: tuple[Callable[..., Any], Sequence[tuple[int,
 def probe_of(task: Any, functions: Any, *, is_named: bool) -> str:
     """Return the program of a task's target at its length; empty where the task `is_named` by options of its own.
 
-    What JAX has kept of the functions is forgotten if they are other programs now.
-
-    Raises:
-        InputError: A function fails, is another program each time it is traced, or calls back into Python.
+    What JAX has kept of the functions is forgotten if they are other programs now. Raises `InputError` if a function
+    fails, is another program each time it is traced, or calls back into Python.
     """
     if is_named and not has_user_code(functions):
         return ""
@@ -133,34 +121,34 @@ def _operations(jaxpr: Jaxpr, unseen: list[str]) -> Iterator[str]:
     """Return the operations in order; a variable is the number of those before it."""
     numbers: dict[Any, int] = {}
 
-    def bound(variables: Any) -> str:
+    def number_them(variables: Any) -> str:
         for variable in variables:
             numbers[variable] = len(numbers)
         return " ".join(str(variable.aval) for variable in variables)
 
-    def used(operand: Any) -> Iterator[str]:
+    def operand_words(operand: Any) -> Iterator[str]:
         if isinstance(operand, Literal):
             yield from _value(operand.val, unseen)
             yield str(operand.aval)
         else:
             yield str(numbers[operand])
 
-    yield bound(jaxpr.constvars)
-    yield bound(jaxpr.invars)
+    yield number_them(jaxpr.constvars)
+    yield number_them(jaxpr.invars)
     for equation in jaxpr.eqns:
         kind = equation.primitive.name
         yield kind
         for operand in equation.invars:
-            yield from used(operand)
+            yield from operand_words(operand)
         if kind.endswith("callback"):
             unseen += [kind] if kind != "debug_callback" else []  # which prints, and changes no value
         else:
             for name in sorted(name for name in equation.params if not SKIPPED.search(name)):
                 yield name
                 yield from _value(equation.params[name], unseen)
-        yield bound(equation.outvars)
+        yield number_them(equation.outvars)
     for operand in jaxpr.outvars:
-        yield from used(operand)
+        yield from operand_words(operand)
 
 
 def _value(value: Any, unseen: list[str]) -> Iterator[str]:

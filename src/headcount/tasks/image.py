@@ -18,8 +18,8 @@ from .._shapes import AnyArray, Key, Tokens
 from ..data.images import ImageSet, colour_statistics
 from ..errors import require, require_count
 from ..keys import named_generator
-from .base import Examples, Split, Tokenise, fingerprint
-from .labelled import LabelledTask, split_indices, train_and_validation
+from .base import AbstractTask, Examples, Split, Tokenise, fingerprint
+from .labelled import split_indices, train_and_validation
 from .objective import Classification
 
 MAX_PLACE = np.iinfo(np.int32).max
@@ -49,7 +49,7 @@ class Frame(Tokenise):
         return self.patches(self.placed(content, key))
 
     def placed(self, content: Stored, key: Key) -> UInt8[AnyArray, "side side 3"]:
-        """The image at its own place, otherwise at a random one; a pixel outside has the colour of the nearest one."""
+        """Put the image at its own place, or at a random one; a pixel outside has the colour of the nearest one."""
         image, place = content if isinstance(content, PlacedImage) else (content, None)
         pixels = image.shape[0]
         if self.side == pixels:
@@ -66,7 +66,7 @@ class Frame(Tokenise):
         return colours.reshape(across * across, self.patch * self.patch * 3)
 
 
-class ImageTask(LabelledTask):
+class ImageTask(AbstractTask):
     """The class of an image, from `length` square patches.
 
     Args:
@@ -104,8 +104,9 @@ class ImageTask(LabelledTask):
     length: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     content: str = eqx.field(static=True)
-    uses_positions: bool = eqx.field(static=True)
     fixed_places: bool = eqx.field(static=True)
+    uses_positions = True
+    objective = Classification()
 
     def __init__(self, source: ImageSet, *, patch: int = 4, side: int | None = None, fixed_places: bool = False):
         require_count("patch", patch)
@@ -118,7 +119,7 @@ class ImageTask(LabelledTask):
         self.classes, self.held_out, self.patch, self.name = source.classes, source.held_out, patch, source.name
         self.content = fingerprint(source.images, source.labels)
         self.length = _patches(height if side is None else side, patch, height, source.name)
-        self.uses_positions, self.fixed_places = True, fixed_places
+        self.fixed_places = fixed_places
 
     @property
     def side(self) -> int:
@@ -141,11 +142,6 @@ class ImageTask(LabelledTask):
         colours: Any = (self.mean, self.scale)
         return Frame(*colours, side=self.side, patch=self.patch)
 
-    @property
-    def objective(self) -> Classification:
-        """The class of the image."""
-        return Classification()
-
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         count = len(self.images)
         parts = split_indices(count, self.held_out, train_examples, validation_examples, seed, self.name)
@@ -163,14 +159,11 @@ class ImageTask(LabelledTask):
     def at(self, length: int) -> "ImageTask":
         require_count("length", length)
         pixels, root = self.images.shape[1], math.isqrt(length)
-        min_length = (-(-pixels // self.patch)) ** 2
         require(
             root**2 == length and root * self.patch >= pixels,
             f"{self.name}: {length} patches of {self.patch} pixels fill no square frame around {pixels} x {pixels} "
-            f"pixels; length must be a square number of at least {min_length}.",
+            f"pixels; length must be a square number of at least {(-(-pixels // self.patch)) ** 2}.",
             what="length",
-            given=length,
-            needed=f"a square number of at least {min_length}",
         )
         return self._with_length(length)
 
@@ -189,18 +182,8 @@ class ImageTask(LabelledTask):
 
 def _patches(side: int, patch: int, pixels: int, name: str) -> int:
     require_count("side", side)
-    require(
-        side != pixels or side % patch == 0,
-        f"{name}: patch must divide the image's {pixels} pixels, got {patch}.",
-        what="patch",
-        given=patch,
-        needed=f"a divisor of {pixels}",
-    )
-    require(
-        side >= pixels and side % patch == 0,
-        f"{name}: side must be a multiple of the patch, {patch}, and at least the image's {pixels} pixels, got {side}.",
-        what="side",
-        given=side,
-        needed=f"a multiple of {patch} and at least {pixels}",
-    )
+    divisor = f"{name}: patch must divide the image's {pixels} pixels, got {patch}."
+    require(side != pixels or side % patch == 0, divisor, what="patch")
+    multiple = f"{name}: side must be a multiple of the patch, {patch}, and at least the image's {pixels} pixels"
+    require(side >= pixels and side % patch == 0, f"{multiple}, got {side}.", what="side")
     return (side // patch) ** 2

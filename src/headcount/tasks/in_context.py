@@ -5,14 +5,13 @@ Source: Garg et al., "What Can Transformers Learn In-Context?" (arXiv 2208.01066
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from .._choices import AnsweredAt
 from .._shapes import Key, Target, Tokens
 from ..errors import require, require_count
 from .base import GeneratedTask
@@ -33,27 +32,21 @@ class InContextRegression(GeneratedTask):
     inputs: int = eqx.field(static=True)
     noise: float = eqx.field(static=True)
     length: int = eqx.field(static=True)
-    name: str = eqx.field(static=True)
-    intrinsic_dim: int | None = eqx.field(static=True)
-    uses_positions: bool = eqx.field(static=True)
+    name: ClassVar[str] = "in-context-regression"
+    answered_at = "query"
 
     def __init__(self, *, inputs: int = 8, noise: float = 0.0, length: int | None = None):
         """`length` is 2 * inputs + 1 by default: two pairs per input, and the query."""
         require_count("inputs", inputs)
         is_valid = isinstance(noise, int | float) and math.isfinite(noise) and noise >= 0
         require(is_valid, what="noise", given=noise, needed="a number of at least 0")
-        length = 2 * inputs + 1 if length is None else length
-        require_count("length", length, least=2)  # a pair and the query
-        self.inputs, self.noise, self.length = inputs, float(noise), length
-        self.name, self.intrinsic_dim, self.uses_positions = "in-context-regression", None, False
+        self.length = 2 * inputs + 1 if length is None else length
+        require_count("length", self.length, least=2)  # a pair and the query
+        self.inputs, self.noise = inputs, float(noise)
 
     @property
     def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.inputs + 1
-
-    @property
-    def answered_at(self) -> AnsweredAt:
-        return "query"
 
     def sample(self, key: Key) -> Tokens:
         of_inputs, of_weights, of_noise = jr.split(key, 3)
@@ -77,7 +70,7 @@ class InContextRegression(GeneratedTask):
 def _ridge_prediction(
     x: Float[Array, "pairs inputs"], y: Float[Array, " pairs"], query: Float[Array, " inputs"], penalty: float
 ) -> Float[Array, ""]:
-    """query . w for the w of least norm that minimises |x w - y|^2 + penalty |w|^2.
+    """Return query . w for the w of least norm that minimises |x w - y|^2 + penalty |w|^2.
 
     By singular values: the normal equations would square the condition number, too much for float32 where there are
     about as many pairs as inputs.

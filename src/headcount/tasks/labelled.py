@@ -14,20 +14,10 @@ from jaxtyping import PyTree
 from .._shapes import AnyArray
 from ..errors import require
 from ..keys import named_generator
-from .base import AbstractTask
 
 MIN_EXAMPLES = 100
 MIN_VALIDATION = 20
 MAX_VALIDATION = 2000
-
-
-class LabelledTask(AbstractTask):
-    """Labelled examples, answered by one of several classes, or by choosing one of several candidates."""
-
-    @property
-    def intrinsic_dim(self) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Unknown for real data."""
-        return None
 
 
 def train_and_validation(count: int, held_out: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +33,7 @@ def train_and_validation(count: int, held_out: int | None) -> tuple[np.ndarray, 
 
 
 def train_count(count: int) -> int:
-    """Training examples among `count`, where validation examples are drawn."""
+    """Return how many of `count` examples are for training, where validation examples are drawn."""
     return count - min(count // 5, MAX_VALIDATION)
 
 

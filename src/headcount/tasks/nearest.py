@@ -6,7 +6,7 @@ Source: Amsel, Yehudai and Bruna, "Quality over Quantity in Attention Layers" (a
 """
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from jax import lax
 from jaxtyping import Array, Float
 from scipy.special import betaincinv
 
-from .._choices import AnsweredAt, require_choice
+from .._choices import require_choice
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from ..errors import require, require_count
 from .base import GeneratedTask
@@ -24,7 +24,26 @@ from .base import GeneratedTask
 Points = Literal["uniform", "orthogonal", "doubled"]
 
 
-class NearestNeighbour(GeneratedTask):
+class PointsTask(GeneratedTask):
+    """A question about points on the sphere, of which one is the answer."""
+
+    length: int = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+    points: Points = eqx.field(static=True, default="uniform")
+
+    def _require_sizes(self, least: int) -> None:
+        require_count("dim", self.dim, least=2)
+        require_count("length", self.length, least=least)
+        require_choice("points", self.points, DRAWS)
+
+    def at(self, length: int):
+        return type(self)(length=length, dim=self.dim, points=self.points)  # pyright: ignore[reportCallIssue]
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": self.name, "dim": self.dim, "points": self.points}
+
+
+class NearestNeighbour(PointsTask):
     """Of N = length - 1 points on the sphere, the one nearest to the query, which is the last token.
 
     The query is uniform on the sphere. `points` says how the others are drawn:
@@ -34,21 +53,16 @@ class NearestNeighbour(GeneratedTask):
     * "doubled": N/2 uniform ones, then their antipodes -x in the same order.
     """
 
-    length: int = eqx.field(static=True)
-    dim: int = eqx.field(static=True)
-    points: Points = eqx.field(static=True, default="uniform")
-    name: str = eqx.field(static=True, init=False, default="nearest-neighbour")
-    intrinsic_dim: int | None = eqx.field(static=True, init=False, default=None)
-    uses_positions: bool = eqx.field(static=True, init=False, default=False)
+    name: ClassVar[str] = "nearest-neighbour"
+    answered_at = "query"
 
     def __check_init__(self):
-        require_count("dim", self.dim, least=2)
-        require_count("length", self.length, least=3)  # two points and a query
-        _check_points(self.points, self.length - 1, self.dim)
-
-    @property
-    def answered_at(self) -> AnsweredAt:
-        return "query"
+        self._require_sizes(least=3)  # two points and a query
+        count = self.length - 1
+        too_many = f"{count} orthogonal points need a dim of at least {count}, got dim {self.dim}."
+        require(self.points != "orthogonal" or count <= self.dim, too_many, what="dim")
+        odd = f"doubled points are pairs x and -x: their number must be even, got {count}."
+        require(self.points != "doubled" or count % 2 == 0, odd, what="points")
 
     def sample(self, key: Key) -> Tokens:
         of_points, of_query = jr.split(key)
@@ -59,47 +73,28 @@ class NearestNeighbour(GeneratedTask):
         points, query = jnp.asarray(tokens[:-1]), jnp.asarray(tokens[-1:])
         return points[jnp.argmax(_inner_products(points, query))]
 
-    def at(self, length: int) -> "NearestNeighbour":
-        return NearestNeighbour(length=length, dim=self.dim, points=self.points)
 
-    def spec(self) -> dict[str, Any]:
-        return {"task": self.name, "dim": self.dim, "points": self.points}
-
-
-class FarthestPoint(GeneratedTask):
+class FarthestPoint(PointsTask):
     """For each of N = length points on the sphere, the one farthest from it: the question in self-attention form.
 
     `points` is "uniform", or "orthogonal" for two points. More orthogonal points are all equally far; the farthest of
     doubled points is the antipode, which needs no attention.
     """
 
-    length: int = eqx.field(static=True)
-    dim: int = eqx.field(static=True)
-    points: Points = eqx.field(static=True, default="uniform")
-    name: str = eqx.field(static=True, init=False, default="farthest-point")
-    intrinsic_dim: int | None = eqx.field(static=True, init=False, default=None)
-    uses_positions: bool = eqx.field(static=True, init=False, default=False)
+    name: ClassVar[str] = "farthest-point"
+    answered_at = "tokens"
 
     def __check_init__(self):
-        require_count("dim", self.dim, least=2)
-        require_count("length", self.length, least=2)
-        require(
-            self.points != "doubled",
-            'points must not be "doubled": the farthest from x is then its antipode -x, and no attention is needed.',
-            what="points",
-            given=self.points,
-            needed='"uniform" or "orthogonal"',
+        self._require_sizes(least=2)
+        antipodes = (
+            'points must not be "doubled": the farthest from x is then its antipode -x, and no attention is needed.'
         )
-        _check_points(self.points, self.length, self.dim)
+        require(self.points != "doubled", antipodes, what="points")
         require(
             self.points == "uniform" or self.length == 2,
             f"{self.length} orthogonal points are all equally far from each other, so none is the farthest; "
             'use length 2 or points "uniform".',
         )
-
-    @property
-    def answered_at(self) -> AnsweredAt:
-        return "tokens"
 
     def sample(self, key: Key) -> Tokens:
         return DRAWS[self.points](key, self.length, self.dim)
@@ -107,12 +102,6 @@ class FarthestPoint(GeneratedTask):
     def target(self, tokens: Tokens) -> TokenTargets:
         points = jnp.asarray(tokens)
         return points[jnp.argmin(_inner_products(points, points), axis=0)]
-
-    def at(self, length: int) -> "FarthestPoint":
-        return FarthestPoint(length=length, dim=self.dim, points=self.points)
-
-    def spec(self) -> dict[str, Any]:
-        return {"task": self.name, "dim": self.dim, "points": self.points}
 
 
 class BiasedNearestNeighbour(GeneratedTask):
@@ -131,21 +120,15 @@ class BiasedNearestNeighbour(GeneratedTask):
     dim: int = eqx.field(static=True)
     terms: int = eqx.field(static=True)
     biases: Float[Array, " terms"]
-    length: int = eqx.field(static=True)
-    name: str = eqx.field(static=True)
-    intrinsic_dim: int | None = eqx.field(static=True)
-    uses_positions: bool = eqx.field(static=True)
+    length: ClassVar[int] = 3
+    name: ClassVar[str] = "biased-nearest-neighbour"
+    answered_at = "query"
 
     def __init__(self, *, dim: int, terms: int = 3):
         require_count("dim", dim, least=2)
         require_terms(terms)
-        self.dim, self.terms, self.length = dim, terms, 3
+        self.dim, self.terms = dim, terms
         self.biases = jnp.asarray(bias_quantiles(terms, dim), jnp.float32)
-        self.name, self.intrinsic_dim, self.uses_positions = "biased-nearest-neighbour", None, False
-
-    @property
-    def answered_at(self) -> AnsweredAt:
-        return "query"
 
     def sample(self, key: Key) -> Tokens:
         of_points, of_query = jr.split(key)
@@ -158,12 +141,7 @@ class BiasedNearestNeighbour(GeneratedTask):
         return jnp.where(below % 2 == 1, first, second)
 
     def at(self, length: int) -> "BiasedNearestNeighbour":
-        require(
-            length == 3,
-            what="length",
-            given=length,
-            needed=f"3 for {self.name}: two points and the query",
-        )
+        require(length == 3, what="length", given=length, needed=f"3 for {self.name}: two points and the query")
         return self
 
     def spec(self) -> dict[str, Any]:
@@ -186,21 +164,6 @@ def require_on_sphere(points: Tokens, tolerance: float = 1e-3) -> None:
         f"points must lie on the unit sphere to within {tolerance:g}, but token {worst} has norm {norms[worst]:.6g}; "
         "divide each by its norm.",
     )
-
-
-def _check_points(points: str, count: int, dim: int) -> None:
-    require_choice("points", points, DRAWS)
-    if points == "orthogonal":
-        require(
-            count <= dim,
-            f"{count} orthogonal points need a dim of at least {count}, got dim {dim}.",
-            what="dim",
-            given=dim,
-        )
-    if points == "doubled":
-        require(
-            count % 2 == 0, f"doubled points are pairs x and -x: their number must be even, got {count}.", what="points"
-        )
 
 
 def _uniform(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:
@@ -241,7 +204,7 @@ def _inner_products(
 
 
 def bias_quantiles(count: int, dim: int) -> Float[np.ndarray, " terms"]:
-    """The quantiles j / (count + 1) of (x_1 - x_2) . y for orthonormal x_1, x_2 and y uniform on the sphere of R^dim.
+    """Return quantiles j / (count + 1) of (x_1 - x_2) . y: x_1, x_2 orthonormal, y uniform on the sphere of R^dim.
 
     u = (x_1 - x_2) / sqrt 2 is a unit vector, so (1 + u . y) / 2 is distributed as Beta((dim - 1) / 2, (dim - 1) / 2).
     """

@@ -75,9 +75,8 @@ class AbstractLabelObjective(AbstractObjective):
         return mean, jnp.mean(ranks(scores, targets) > 1)
 
     def grades(self, answers: Array, targets: Int[Array, " examples"]) -> Grades:
-        scores = self.scores(answers)
-        entropy = jnp.mean(optax.softmax_cross_entropy_with_integer_labels(scores, targets))
-        return {"error": jnp.mean(ranks(scores, targets) > 1), "cross_entropy": entropy}
+        entropy, error = self.loss(answers, targets)
+        return {"error": error, "cross_entropy": entropy}
 
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
         """Return the error of the most frequent label."""

@@ -99,13 +99,8 @@ def sum_of_maxima(
     require_count("intrinsic_dim", intrinsic_dim)
     require_count("dim", dim)
     require_choice("directions", directions, DIRECTIONS)
-    require(
-        directions != "basis" or intrinsic_dim <= dim,
-        f"intrinsic_dim {intrinsic_dim} needs more than the {dim} basis directions; use directions random.",
-        what="intrinsic_dim",
-        given=intrinsic_dim,
-        needed=f"at most dim, {dim}",
-    )
+    message = f"intrinsic_dim {intrinsic_dim} needs more than the {dim} basis directions; use directions random."
+    require(directions != "basis" or intrinsic_dim <= dim, message, what="intrinsic_dim")
     return Retrieval(
         Ridges(DIRECTIONS[directions](task_seed, intrinsic_dim, dim)),
         _minus_sum,
@@ -208,18 +203,13 @@ def biased_nearest_neighbour(*, dim: Dim = 8, terms: Terms = 3) -> BiasedNearest
     return BiasedNearestNeighbour(dim=dim, terms=terms)
 
 
-def in_context_regression(
-    *,
-    length: int = 17,
-    inputs: Inputs = 8,
-    noise: Noise = 0.0,
-) -> InContextRegression:
+def in_context_regression(*, length: int = 17, inputs: Inputs = 8, noise: Noise = 0.0) -> InContextRegression:
     """The best prediction of w . x for the last token, from pairs (x_i, y_i) of the same unknown w."""
     return InContextRegression(length=length, inputs=inputs, noise=noise)
 
 
 def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
-    """Random unit vectors: of 64 draws, the one whose nearest two are farthest apart.
+    """Draw unit vectors: of 64 draws, the one whose nearest two are farthest apart.
 
     Two nearly parallel directions have nearly the same maximum, and the task would need fewer than D heads.
     """
@@ -230,7 +220,7 @@ def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]
 
 
 def _gaussian_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
-    """One draw a_i ~ N(0, I), so that some directions have more weight than others."""
+    """Draw a_i ~ N(0, I), so that some directions have more weight than others."""
     return on_device(named_generator(seed, "gaussian directions").standard_normal((count, dim)), np.float32)
 
 
@@ -270,16 +260,12 @@ DRAWN_BYTES = 512
 
 
 def preset(name: str, **options) -> GeneratedTask:
-    """The preset called `name`; `InputError` with the nearest known one for an unknown name or option."""
+    """Return the preset called `name`; raise `InputError` with the nearest known name or option for an unknown one."""
     require(name in PRESETS, f'unknown task "{name}".{did_you_mean(name, PRESETS)} Known: {", ".join(PRESETS)}.')
     known = preset_options(name)
     for option in options:
-        require(
-            option in known,
-            f'the task "{name}" has no option "{option}".{did_you_mean(option, known)} It takes: {", ".join(known)}.',
-            what=option,
-            given=options[option],
-        )
+        message = f'the task "{name}" has no option "{option}".{did_you_mean(option, known)}'
+        require(option in known, f"{message} It takes: {', '.join(known)}.", what=option)
     _require_sizes(name, options)
     return PRESETS[name](**options)
 
@@ -296,12 +282,12 @@ def _require_sizes(name: str, options: dict[str, Any]) -> None:
 
 
 def preset_options(name: str) -> dict[str, object]:
-    """The options of a preset with their defaults."""
+    """Return the options of a preset with their defaults."""
     return {option: parameter.default for option, parameter in inspect.signature(PRESETS[name]).parameters.items()}
 
 
 def preset_from_spec(spec: dict[str, Any]) -> AbstractTask | None:
-    """The preset, or the task of a study, whose `spec()` this is; None for a user's task, or one of another version."""
+    """Return the preset, or a study's task, whose `spec()` this is; None for a user's, or one of another version."""
     name, options = spec["task"], {option: value for option, value in spec.items() if option != "task"}
     if name == "alphabet-maxima":  # which no command names, but a stored cell of it can be trained again
         task = AlphabetMaxima(**options)

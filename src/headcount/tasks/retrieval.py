@@ -112,27 +112,19 @@ class Retrieval(GeneratedTask):
     def _count_components(self) -> int:
         token = jax.ShapeDtypeStruct((self.dim,), jnp.float32)
         shape = user_supplied(jax.eval_shape, self.features, token, name=self.name).shape
-        require(
-            len(shape) == 1 and shape[0] >= 1,
-            f"{self.name}: components must map a token of {self.dim} numbers to D numbers, got shape {shape}.",
-        )
+        words = f"components must map a token of {self.dim} numbers to D numbers, got shape {shape}"
+        require(len(shape) == 1 and shape[0] >= 1, f"{self.name}: {words}.")
         return shape[0]
 
     def _check_position_sets(self) -> None:
-        sets, length = self.position_sets, self.length
-        require(
-            len(sets) == self.intrinsic_dim,
-            f"{self.name}: {self.intrinsic_dim} components need {self.intrinsic_dim} position sets, got {len(sets)}.",
-            what="windows",
-        )
+        sets, count, length = self.position_sets, self.intrinsic_dim, self.length
+        message = f"{self.name}: {count} components need {count} position sets, got {len(sets)}."
+        require(len(sets) == count, message, what="windows")
         for i, places in enumerate(sets, start=1):
             outside = [t for t in places if not 0 <= t < length]
             require(not outside, f"{self.name}: S_{i} holds position {outside[:1]}, outside 0..{length - 1}.")
-            require(
-                4 * len(places) >= length,
-                f"{self.name}: S_{i} holds {len(places)} of {length} positions; it must hold at least a quarter.",
-                what="windows",
-            )
+            quarter = f"S_{i} holds {len(places)} of {length} positions; it must hold at least a quarter"
+            require(4 * len(places) >= length, f"{self.name}: {quarter}.", what="windows")
 
     @property
     def uses_positions(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -162,10 +154,8 @@ class Retrieval(GeneratedTask):
         require_count("length", length)
         if length == self.length:
             return self
-        require(
-            self.windows is not None or not self.uses_positions,
-            f"{self.name}: position_sets are for length {self.length}; pass windows to use length {length}.",
-        )
+        fixed = f"{self.name}: position_sets are for length {self.length}; pass windows to use length {length}."
+        require(self.windows is not None or not self.uses_positions, fixed)
         return Retrieval(
             self.features,
             self.outer,
@@ -191,7 +181,7 @@ class Retrieval(GeneratedTask):
 
 
 def draw_tokens(distribution: Distribution, key: Key, shape: tuple[int, int]) -> Tokens:
-    """Independent numbers of the distribution."""
+    """Draw independent numbers of the distribution."""
     return jr.normal(key, shape) if distribution == "gaussian" else jr.uniform(key, shape)
 
 
@@ -199,12 +189,7 @@ def _sets_of_windows(windows: Windows | None, length: int, count: int) -> list[r
     if windows is None:
         return [range(length)] * count
     for start, stop in windows:
-        require(
-            0 <= start < stop <= 1,
-            f"a window must be two fractions with 0 <= start < stop <= 1, got ({start:g}, {stop:g}).",
-            what="windows",
-            given=(start, stop),
-            needed="pairs of fractions with 0 <= start < stop <= 1",
-        )
+        message = f"a window must be two fractions with 0 <= start < stop <= 1, got ({start:g}, {stop:g})."
+        require(0 <= start < stop <= 1, message, what="windows")
     # Rounding each edge the same way makes windows that share an edge meet without a gap or an overlap.
     return [range(round(start * length), round(stop * length)) for start, stop in windows]

@@ -91,13 +91,48 @@ def check_assumptions(task: Retrieval) -> AssumptionReport:
         component = jax.jit(jax.value_and_grad(lambda x, i: features(x)[i]))
         everywhere = jax.jit(jax.vmap(features))
         searches = [_minimise(component, everywhere, i, task.dim) for i in range(len(task.position_sets))]
-        places = np.stack([search.place for search in searches])
-        minima = np.array([search.value for search in searches])
+        places, minima, rivals, lowest, highest = (np.array(part) for part in zip(*searches, strict=True))
         hessian = jax.jit(jax.hessian(features))  # of all components; only the i-th is used at the i-th minimiser
         floors = np.array([np.linalg.eigvalsh(np.asarray(hessian(place))[i])[0] for i, place in enumerate(places)])
         gradient = np.atleast_2d(np.asarray(jax.jit(jax.jacobian(outer))(minima)))
+    slopes = np.max(np.abs(gradient), axis=0)
+    together, nearest = _nearest_minimisers(places)
+    smallest = min(len(set_places) for set_places in task.position_sets)
+    size = f"the smallest S_i holds {smallest} of {task.length} positions"
+    # Of every clause, by components, whether it fails and what is said then; what is said where it holds.
+    outside = (lowest < -VALUE_TOLERANCE) | (highest > 1 + VALUE_TOLERANCE)
+    rows = (
+        (
+            "range",
+            [f"f_{i + 1} takes values in [{lowest[i]:.4g}, {highest[i]:.4g}]" for i in np.flatnonzero(outside)],
+            "every sampled value lies in [0, 1]",
+        ),
+        (
+            "2.1",
+            [
+                f"f_{i + 1} reaches its minimum {minima[i]:.4g} at {rivals[i]} other end points of {STARTS} searches"
+                for i in np.flatnonzero(rivals)
+            ],
+            f"all {STARTS} searches per component end at one minimiser",
+        ),
+        ("2.2", [nearest] if together else [], nearest),
+        (
+            "2.3",
+            [
+                f"the Hessian of f_{i + 1} has eigenvalue {floors[i]:.4g} at x^({i + 1})"
+                for i in np.flatnonzero(~(floors > 1e-6))
+            ],
+            f"smallest Hessian eigenvalue {floors.min():.4g}",
+        ),
+        (
+            "2.4",
+            [f"dF0/dz_{i + 1} is {slopes[i]:.3g} at the minima" for i in np.flatnonzero(~(slopes > 1e-9))],
+            f"smallest |dF0/dz_i| is {slopes.min():.4g}",
+        ),
+        ("sets", [size] if 4 * smallest < task.length else [], size),
+    )
     return AssumptionReport(
-        clauses=_clauses(task, searches, places, floors, gradient),
+        clauses=tuple(Clause(name, not failures, "; ".join(failures) or support) for name, failures, support in rows),
         minimisers=places,
         minima=minima,
         hessian_floor=floors,
@@ -105,74 +140,27 @@ def check_assumptions(task: Retrieval) -> AssumptionReport:
     )
 
 
-class _ComponentMinimum(NamedTuple):
-    place: np.ndarray
-    value: float
-    rivals: int
-    """End points away from `place` that reach the same value."""
-    lowest: float
-    highest: float
+def _minimise(component, everywhere, i: int, dim: int) -> tuple[np.ndarray, float, int, float, float]:
+    """Return x^(i), z_i*, how many end points elsewhere reach z_i*, and the range of f_i."""
 
-
-def _minimise(component, everywhere, i: int, dim: int) -> _ComponentMinimum:
-    def objective(x):
+    def value_and_slope(x):
         value, gradient = component(x, i)
         return float(value), np.asarray(gradient, np.float64)
 
     generator = named_generator(0, "assumption search", i)
     ends = [
-        minimize(objective, start, jac=True, bounds=[(0, 1)] * dim, method="L-BFGS-B", tol=1e-14)
+        minimize(value_and_slope, start, jac=True, bounds=[(0, 1)] * dim, method="L-BFGS-B", tol=1e-14)
         for start in generator.random((STARTS, dim))
     ]
     best = min(ends, key=lambda end: end.fun)
-    rivals = [
-        end
-        for end in ends
-        if end.fun <= best.fun + VALUE_TOLERANCE and np.linalg.norm(end.x - best.x) > PLACE_TOLERANCE
-    ]
+    lowest, away = best.fun + VALUE_TOLERANCE, PLACE_TOLERANCE
+    rivals = sum(end.fun <= lowest and bool(np.linalg.norm(end.x - best.x) > away) for end in ends)
     sampled = np.asarray(everywhere(generator.random((4096, dim))))[:, i]
-    return _ComponentMinimum(
-        best.x, float(best.fun), len(rivals), min(float(best.fun), sampled.min()), float(sampled.max())
-    )
-
-
-def _clauses(
-    task: Retrieval, searches: list[_ComponentMinimum], places: np.ndarray, floors: np.ndarray, gradient: np.ndarray
-) -> tuple[Clause, ...]:
-    """Every clause, with the components at which it fails or else with its support."""
-    outside = [
-        f"f_{i} takes values in [{search.lowest:.4g}, {search.highest:.4g}]"
-        for i, search in enumerate(searches, start=1)
-        if search.lowest < -VALUE_TOLERANCE or search.highest > 1 + VALUE_TOLERANCE
-    ]
-    rivals = [
-        f"f_{i} reaches its minimum {search.value:.4g} at {search.rivals} other end points of {STARTS} searches"
-        for i, search in enumerate(searches, start=1)
-        if search.rivals
-    ]
-    flat = [
-        f"the Hessian of f_{i} has eigenvalue {floor:.4g} at x^({i})"
-        for i, floor in enumerate(floors, start=1)
-        if not floor > 1e-6
-    ]
-    slopes = np.max(np.abs(gradient), axis=0)
-    idle = [f"dF0/dz_{i} is {value:.3g} at the minima" for i, value in enumerate(slopes, start=1) if not value > 1e-9]
-    together, nearest = _nearest_minimisers(places)
-    smallest = min(len(set_places) for set_places in task.position_sets)
-    size = f"the smallest S_i holds {smallest} of {task.length} positions"
-    rows = (
-        ("range", outside, "every sampled value lies in [0, 1]"),
-        ("2.1", rivals, f"all {STARTS} searches per component end at one minimiser"),
-        ("2.2", [nearest] if together else [], nearest),
-        ("2.3", flat, f"smallest Hessian eigenvalue {floors.min():.4g}"),
-        ("2.4", idle, f"smallest |dF0/dz_i| is {slopes.min():.4g}"),
-        ("sets", [size] if 4 * smallest < task.length else [], size),
-    )
-    return tuple(Clause(name, not failures, "; ".join(failures) or support) for name, failures, support in rows)
+    return best.x, float(best.fun), rivals, min(float(best.fun), sampled.min()), float(sampled.max())
 
 
 def _nearest_minimisers(places: np.ndarray) -> tuple[bool, str]:
-    """Whether the two nearest minimisers are one point, and how far apart they are."""
+    """Return whether the two nearest minimisers are one point, and how far apart they are."""
     count = len(places)
     if count < 2:
         return False, "there is only one minimiser"

@@ -67,10 +67,6 @@ class Setting:
     def slope(self) -> float:
         return float(self.intrinsic_dim) if self.outer_slope is None else self.outer_slope
 
-    @property
-    def enough(self) -> Condition:
-        return Condition("h >= D", self.heads >= self.intrinsic_dim)
-
 
 ASSUMPTION_2 = Condition(
     "Assumption 2 on the task (linear components, as in Tables 2 to 5 and max + min, fail its clause 2.3)", None
@@ -79,7 +75,7 @@ ASSUMPTION_2 = Condition(
 
 
 def selector_error(q: float) -> float:
-    """The error of the smooth selector of Theorem 1: sup_a a / (1 + exp(q a^2)) = 0.278 q^(-1/2)."""
+    """Return the error of the smooth selector of Theorem 1: sup_a a / (1 + exp(q a^2)) = 0.278 q^(-1/2)."""
     # With a = b / sqrt(q) it is b / (1 + exp(b^2)) over sqrt(q), largest where exp(-b^2) = 2 b^2 - 1.
     square = 0.5 + float(lambertw(math.exp(-0.5) / 2).real)
     return math.sqrt(square / q) / (1 + math.exp(square))
@@ -91,7 +87,7 @@ def component_accuracy(setting: Setting) -> float:
 
 
 def sharpness_needed(setting: Setting) -> float:
-    """The minimum beta of Theorem 2(1): max(1, 4 C_T L0 D / eps, log of the same), where C_T = max(T / e, T) = T."""
+    """Return the minimum beta of Theorem 2(1): max(1, 4 C_T L0 D / eps, log of the same), C_T = max(T / e, T) = T."""
     steepness = 4 * setting.length * setting.slope * setting.intrinsic_dim / setting.eps
     return max(1.0, steepness, math.log(steepness))
 
@@ -107,7 +103,7 @@ def head_error(beta: float, set_size: int, length: int, gate: float = 2.0) -> fl
 
 
 def max_net_widths(length: int, eps: float) -> tuple[int, int]:
-    """Units of the two hidden layers of Lemma 9's net: T N and 2 N with N = ceil(1 / eps)."""
+    """Return the number of units of the two hidden layers of Lemma 9's net: T N and 2 N with N = ceil(1 / eps)."""
     steps = math.ceil(1 / eps)
     return length * steps, 2 * steps
 
@@ -126,7 +122,7 @@ def steep_net_size(rise: float, distance: float, inputs: int) -> float:
 
 
 def unique_dim(first: int, second: int, length: int, gamma: float = 1.0) -> Bound:
-    """D is unique among representations with D1 and D2 components when D1^2 + D2^2 <= T / 50.
+    """Return Corollary 1: D is unique among representations with D1 and D2 components when D1^2 + D2^2 <= T / 50.
 
     The proof has as many heads as the smaller D, of two numbers, with M of the order of eps^-gamma, and needs eps^-k of
     them for the larger D: a contradiction where k > gamma.
@@ -146,7 +142,7 @@ def unique_dim(first: int, second: int, length: int, gamma: float = 1.0) -> Boun
 
 
 def depth_conjecture(setting: Setting) -> Bound:
-    """L layers are efficient only if L h >= D."""
+    """Return Conjecture 1: L layers are efficient only if L h >= D."""
     return Bound(
         name="depth: minimum heads per layer",
         value=float(-(-setting.intrinsic_dim // setting.layers)),
@@ -158,9 +154,10 @@ def depth_conjecture(setting: Setting) -> Bound:
 
 
 def all_bounds(setting: Setting) -> tuple[Bound, ...]:
-    """Every bound of the first paper at one setting, in its order."""
+    """Return every bound of the first paper at one setting, in its order."""
     dims, length, eps = setting.intrinsic_dim, setting.length, setting.eps
     q, beta, needed = 1 / eps**2, sharpness_needed(setting), length * setting.dim
+    enough = Condition("h >= D", setting.heads >= dims)
     return (
         Bound(
             name="selector error",
@@ -174,14 +171,14 @@ def all_bounds(setting: Setting) -> tuple[Bound, ...]:
             value=component_accuracy(setting),
             claim="component nets within this of f_i use at most a quarter of eps",
             source=f"Theorem 2(1), {PAPER}",
-            conditions=(setting.enough,),
+            conditions=(enough,),
         ),
         Bound(
             name="sharpness beta",
             value=beta,
             claim="with scores scaled by this D heads read D minima accurately enough",
             source=f"Theorem 2(1), {PAPER}",
-            conditions=(setting.enough,),
+            conditions=(enough,),
         ),
         Bound(
             name="head error",
@@ -196,7 +193,7 @@ def all_bounds(setting: Setting) -> tuple[Bound, ...]:
             claim="h = D heads with head_dim n = 2 need M of the order of eps^-this",
             source=f"Theorem 2(1), {PAPER}",
             conditions=(
-                setting.enough,
+                enough,
                 Condition("head_dim n >= 2", setting.head_dim >= 2),
                 Condition("components and F0 within delta by two-layer nets of width C / delta^gamma", None),
             ),
@@ -226,7 +223,7 @@ def all_bounds(setting: Setting) -> tuple[Bound, ...]:
 
 
 def averaging_error(setting: Setting) -> float:
-    """The error from which on heads that only average need no large M: L0 / (2 c) with c = floor(h n / D).
+    """Return the error from which on heads that only average need no large M: L0 / (2 c) with c = floor(h n / D).
 
     With values v_j = clip(j + 1 - c f_i, 0, 1), j < c, of every component and equal weights, min(1, T mean v_j) tells
     whether a token of cell j or below is there. Their sum over j reads z_i within 1 / (2 c); a linear outer map is
@@ -237,7 +234,7 @@ def averaging_error(setting: Setting) -> float:
 
 
 def _too_few_heads(setting: Setting) -> tuple[Bound, Bound]:
-    """Theorem 2(2): the exponent k, and the exponent k / 4 of a five-layer readout.
+    """Return Theorem 2(2): the exponent k, and the exponent k / 4 of a five-layer readout.
 
     Both are of eps -> 0 at fixed n and T: no size of M at one eps follows.
     """

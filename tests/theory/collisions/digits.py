@@ -35,12 +35,12 @@ def plain_class_output(weights, sequence: np.ndarray) -> np.ndarray:
     table = None if weights.position_table is None else precise(weights.position_table)
     tokens = []
     for place, token in enumerate(sequence):
-        if table is not None and weights.concatenated:
+        if weights.position_codes is not None:
             token = np.concatenate([token, table[place]])
         hidden = np.array([max(number, mpmath.mpf(0)) for number in w1.dot(token) + b1], dtype=object)
         embedded = w2.dot(hidden) + b2
-        tokens.append(embedded + table[place] if table is not None and not weights.concatenated else embedded)
-    reader, beta = precise(weights.class_token), mpmath.mpf(weights.beta)
+        tokens.append(embedded + table[place] if weights.added_positions is not None else embedded)
+    reader, beta = precise(weights.class_token), mpmath.mpf(weights.spec.beta)
     layers = [
         [precise(getattr(layer, part)) for part in ("query", "key", "value", "output")] for layer in weights.attention
     ]

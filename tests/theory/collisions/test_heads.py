@@ -61,7 +61,7 @@ def test_the_ends_hold_the_exact_products_of_the_weights(positions):
         added = added + exact(model.position_table)
     token = exact(model.class_token)
     directions = [
-        Fraction(model.beta) * exact(layer.query)[head].dot(token).dot(exact(layer.key)[head]) for head in range(2)
+        Fraction(model.spec.beta) * exact(layer.query)[head].dot(token).dot(exact(layer.key)[head]) for head in range(2)
     ]
     values = exact(layer.value).reshape(6, -1)
     wanted = {
@@ -103,7 +103,7 @@ def test_folded_heads_read_what_the_textbooks_heads_read(positions, seed):
         wanted = []
         for head in range(2):
             scores = embedded @ (layer.key[head].T @ (layer.query[head] @ wide.class_token))
-            wanted.append(layer.value[head] @ (embedded.T @ jax.nn.softmax(wide.beta * scores)))
+            wanted.append(layer.value[head] @ (embedded.T @ jax.nn.softmax(wide.spec.beta * scores)))
         assert_close(observables.observe(jnp.asarray(tokens), None), jnp.concatenate(wanted), "what the heads read")
 
 

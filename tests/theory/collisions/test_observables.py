@@ -140,7 +140,7 @@ def test_fewer_numbers_tell_all_that_the_model_reads_for_every_value_is_an_affin
     assert set(observables.owners) == set(full.owners)
     tokens = jnp.asarray(pair.reshape(-1, DIM))
     features, values = (
-        np.asarray(jax.vmap(lambda x, one=one: one.values(x, 0))(tokens)) for one in (observables, full)
+        np.asarray(jax.vmap(lambda x, one=one: one.token_values(x, 0))(tokens)) for one in (observables, full)
     )
     features, values = (
         1e3 * (array - array.mean(axis=0)) for array in (features[:, : len(observables.features)], values)
@@ -154,18 +154,9 @@ def test_tokens_that_lie_apart_keep_all_numbers():
     assert reduced_observables(observables, apart(0)) is observables
 
 
-@pytest.mark.parametrize("positions", ["additive", "concatenated"])
-def test_values_that_depend_on_the_place_keep_all_numbers(positions):
-    observables = head_observables(HeadOutputs, random_model(positions))
+def test_class_outputs_are_never_made_fewer():
+    observables = ClassOutputs(model=in_double(random_model()))
     assert reduced_observables(observables, together()) is observables
-
-
-def test_fewer_numbers_are_not_made_fewer_again_and_class_outputs_never():
-    pair = together()
-    observables = reduced_observables(head_observables(HeadOutputs, random_model()), pair)
-    assert reduced_observables(observables, pair) is observables
-    other = ClassOutputs(model=in_double(random_model()))
-    assert reduced_observables(other, pair) is other
 
 
 @pytest.mark.parametrize("seed", range(2))

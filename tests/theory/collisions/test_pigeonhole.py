@@ -121,7 +121,7 @@ def test_no_free_token_outweighs_the_most_responsive_one(found):
             places = jnp.asarray(generator.choice(unused, 2000))
             scores = np.asarray(jax.vmap(heads.scores)(tokens, places))[:, point.head]
             assert scores.max() <= point.score + 1e-3 * (1 + abs(point.score))
-        weights = np.asarray(folded.attention_weights(in_double(model), jnp.asarray(hole.pair[0])))
+        weights = np.asarray(in_double(model).attention_weights(jnp.asarray(hole.pair[0]))[0].T)
     for point in hole.responsive:
         assert weights[point.place, point.head] >= weights[list(hole.free), point.head].max() * (1 - 1e-9)
 

@@ -43,7 +43,7 @@ def test_a_fit_is_within_delta_at_points_it_has_not_seen(name, delta):
     assert (net.inputs, net.outputs, len(net.layers)) == (part.dim, 1, 2)
     points = np.random.default_rng(1).uniform(0, 1, (5000, part.dim))
     points[::3] = points[::3].round()
-    gap = np.abs(answers(net, points) - part.values(points)).max()
+    gap = np.abs(answers(net, points) - part.values_at(points)).max()
     assert gap <= delta
     assert net(points[0])[0] == pytest.approx(answers(net, points[:1])[0])
 

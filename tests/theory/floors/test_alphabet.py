@@ -13,7 +13,7 @@ from headcount.models import ClassTokenSpec
 from headcount.papers.beyond import alphabet as study
 from headcount.tasks import AlphabetMaxima, alphabet_values
 from headcount.theory import alphabet_errors, alphabet_floor, error_of_orders
-from headcount.theory.floors.alphabet import MAX_WORK, score_gap, set_probabilities, set_targets, work
+from headcount.theory.floors.alphabet import MAX_WORK, score_gap_bound, set_probabilities, set_targets, work
 
 drawn = settings(max_examples=10, deadline=None)
 sizes = st.tuples(st.integers(1, 3), st.integers(2, 4), st.integers(1, 9), st.integers(0, 99))
@@ -114,7 +114,8 @@ def test_a_model_that_reads_otherwise_is_refused(field, value):
 @given(st.integers(2, 30), st.floats(0.1, 1e4), st.integers(0, 99))
 def test_soft_heads_with_a_wide_score_gap_are_hard(length, slope, seed):
     generator = np.random.default_rng(seed)
-    gap = score_gap(length, 2, 1.0, slope, 1e-2)
+    gap = score_gap_bound(length, 2, 1.0, slope, 1e-2).value
+    assert gap is not None
     scores, values = gap * np.arange(4), generator.uniform(-1, 1, (4, 2))
     symbols = generator.integers(4, size=length)
     weights = np.exp(scores[symbols] - scores[symbols].max())

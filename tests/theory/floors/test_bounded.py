@@ -81,10 +81,10 @@ def test_a_floor_is_half_of_what_a_readout_of_that_slope_leaves_of_the_gap(setti
     if bound.value is None:
         assert bound.why
         return
-    pair = promised_pair(setting)
-    assert bound.value == pytest.approx((pair.gap - setting.slope * pair.distance) / 2)
+    free, _, distance, gap = promised_pair(setting)
+    assert bound.value == pytest.approx((gap - setting.slope * distance) / 2)
     assert 0 < bound.value < setting.rise / 2
-    assert pair.free <= setting.free_places
+    assert free <= setting.free_places
     assert setting.heads < setting.intrinsic_dim
     # Above the floor no slope is asked for that the class does not have.
     assert slope_needed(setting, bound.value * 0.999) >= math.log10(setting.slope) - 1e-6

@@ -12,15 +12,12 @@ shared by the batch. Heads that share W_K and W_V fold alike: they differ by W_Q
 so linear attention forms them, W_K,g W2 r_t + W_K,g b2 for every group g, and pools r_t as the others do.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from ..._choices import Backend
 from ..._shapes import AnyArray, Target, Tokens
-from ...backends.pool import Pooled, pool_by, pool_one, scores_of
+from ...backends.pool import Pooled, PoolWeights, pool, pool_one
 from ..attention import share_groups, weights_of_scores
 from ..layers import Linear, layer_norm, looked_up
 from .model import Attention, ClassTokenTransformer
@@ -38,36 +35,30 @@ def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
 
 def class_output(model: ClassTokenTransformer, tokens: Tokens) -> ClassToken:
     """Return the class token after the last attention layer, which the readout sees as it is, or normed."""
-    if len(model.attention) > 1:
-        return _deep_class_output(model, tokens)
-    return _attended(model, *_pooled(model, tokens))
+    if len(model.attention) == 1:
+        return _attended(model, *_pooled(model, tokens))
+    tokens, absent = model.without_absent(tokens)
+    class_token, embedded = _entering_layers(model, tokens, absent)[-1]
+    unread = model.unread_at_class_token(len(tokens), absent)
+    return class_token + _query_once(model.attention[-1], model.spec, class_token, embedded, unread)
 
 
 def predict_batch(
-    model: ClassTokenTransformer, tokens: Float[AnyArray, "examples length dim"], backend: Backend
+    model: ClassTokenTransformer, tokens: Float[AnyArray, "examples length dim"]
 ) -> Float[AnyArray, "examples outputs"]:
-    """Return the answers to a batch, pooled by a back end; for a model that pools (`spec.pools`)."""
-    pooled = pool_by(backend)(tokens, *fold(model), masks=model.spec.masks_padding)
+    """Return the answers to a batch, pooled by the fused kernels; for a model that pools (`spec.pools`)."""
+    pooled = pool(tokens, fold(model), masks=model.spec.masks_padding)
     return jax.vmap(lambda *parts: read_out(model, _attended(model, *parts)))(*pooled)
 
 
-class Folded(NamedTuple):
-    """What a batch shares: the encoder's first layer, and u_i of every head, with the score of every place."""
-
-    weight: Float[AnyArray, "hidden dim"]
-    bias: Float[AnyArray, "places hidden"]
-    direction: Float[AnyArray, "heads hidden"]
-    offset: Float[AnyArray, "added heads"]
-
-
-def fold(model: ClassTokenTransformer) -> Folded:
-    """Return a model of one layer whose scores are products of queries and keys, folded."""
+def fold(model: ClassTokenTransformer) -> PoolWeights:
+    """Fold a model of one layer whose scores are products of queries and keys: its directions are the u_i."""
     (layer,) = model.attention
     weight, bias = _first_layer(model)
-    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.keys)
-    added = _added_positions(model)
-    offset = jnp.zeros((0, len(direction)), direction.dtype) if added is None else model.beta * (added @ direction.T)
-    return Folded(weight, jnp.atleast_2d(bias), model.beta * (direction @ model.encoder_out.weight), offset)
+    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.head_keys)
+    added, beta = model.added_positions, model.spec.beta
+    offset = jnp.zeros((0, len(direction)), direction.dtype) if added is None else beta * (added @ direction.T)
+    return PoolWeights(weight, jnp.atleast_2d(bias), beta * (direction @ model.encoder_out.weight), offset)
 
 
 def _attended(
@@ -75,34 +66,31 @@ def _attended(
     pooled: Float[AnyArray, "heads hidden"],
     weights: Float[AnyArray, "length heads"],
 ) -> ClassToken:
-    """c0 + W_O concat_i [...] of one sequence from what its tokens were pooled to."""
+    """Return c0 + W_O concat_i [...] of one sequence from what its tokens were pooled to."""
     (layer,) = model.attention
     values = _pooled_values(layer, model.encoder_out, pooled)
-    added = _added_positions(model)
-    if added is not None:
-        values = values + jnp.einsum("th,thn->hn", weights, jnp.einsum("hne,te->thn", layer.values, added))
+    if model.added_positions is not None:
+        added = jnp.einsum("hne,te->thn", layer.head_values, model.added_positions)
+        values = values + jnp.einsum("th,thn->hn", weights, added)
     return model.class_token + jnp.tensordot(layer.written, values, axes=2)
 
 
-def attention_weights(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length heads"]:
-    """a_i(t) of a model of one layer: how much of token t each head reads."""
-    return _pooled(model, tokens)[1]
-
-
 def _pooled(model: ClassTokenTransformer, tokens: Tokens) -> Pooled:
-    """The pooled hidden features of one sequence, and the weights they are pooled with, whatever the attention."""
+    """Pool the hidden features of one sequence by any attention; return them and the weights."""
     if model.spec.pools:
-        return pool_one(tokens, *fold(model), masks=model.spec.masks_padding)
+        return pool_one(tokens, fold(model), masks=model.spec.masks_padding)
     tokens, absent = model.without_absent(tokens)
-    hidden = hidden_features(model, tokens)
-    weights = _attention_of_hidden(model, hidden, absent)
+    weight, bias = _first_layer(model)
+    content = looked_up(weight, tokens) if model.spec.vocabulary else tokens @ weight.T
+    hidden = jax.nn.relu(content + bias)
+    weights = _weights_of_hidden(model, hidden, model.unread_at_class_token(len(hidden), absent))
     return weights.T @ hidden, weights
 
 
 def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[Float[AnyArray, "heads tokens"], ...]:
     """Return how much of every token each head reads for the class token, layer by layer."""
     if len(model.attention) == 1:
-        return (attention_weights(model, tokens).T,)
+        return (_pooled(model, tokens)[1].T,)
     tokens, absent = model.without_absent(tokens)
     entering = _entering_layers(model, tokens, absent)
     unread = model.unread_at_class_token(len(tokens), absent)
@@ -112,19 +100,17 @@ def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[F
     )
 
 
-def _attention_of_hidden(
-    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], absent: Mask
+def _weights_of_hidden(
+    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], unread: Mask
 ) -> Float[AnyArray, "length heads"]:
     (layer,) = model.attention
-    added, unread = _added_positions(model), model.unread_at_class_token(len(hidden), absent)
     if model.spec.reading.features is not None:
         keys = jnp.einsum("tm,grm->tgr", hidden, layer.key @ model.encoder_out.weight)
         constant = layer.key @ model.encoder_out.bias
+        added = model.added_positions
         keys = keys + (constant if added is None else constant + jnp.einsum("te,gre->tgr", added, layer.key))
         return _kernel_weights(model.spec, layer.query @ model.class_token, keys, unread)
-    folded = fold(model)
-    scores = scores_of(hidden, folded.direction, folded.offset)
-    return _weights(model.spec, scores, unread)
+    return _weights(model.spec, fold(model).scores(hidden), unread)
 
 
 def _kernel_weights(
@@ -146,23 +132,22 @@ def _weights(
 
 
 def embed(model: ClassTokenTransformer, tokens: Tokens) -> Embedded:
-    """x^(t) for every token, its place included. No token may be absent."""
+    """Return x^(t) for every token, its place included. No token may be absent."""
+    codes = model.position_codes
     if model.spec.vocabulary:
         first = looked_up(model.encoder_in.weight[:, : model.spec.vocabulary], tokens) + model.encoder_in.bias
-        if model.position_table is not None and model.concatenated:
-            first = first + model.position_table @ model.encoder_in.weight[:, model.spec.vocabulary :].T
+        if codes is not None:
+            first = first + codes @ model.encoder_in.weight[:, model.spec.vocabulary :].T
         embedded = jax.vmap(model.encoder_out)(jax.nn.relu(first))
     else:
-        if model.position_table is not None and model.concatenated:
-            tokens = jnp.concatenate([tokens, model.position_table], axis=1)
+        if codes is not None:
+            tokens = jnp.concatenate([tokens, codes], axis=1)
         embedded = jax.vmap(lambda token: model.encoder_out(jax.nn.relu(model.encoder_in(token))))(tokens)
-    if model.position_table is not None and not model.concatenated:
-        embedded = embedded + model.position_table
-    return embedded
+    return embedded if model.added_positions is None else embedded + model.added_positions
 
 
 def read_out(model: ClassTokenTransformer, class_token: ClassToken) -> Target:
-    """F: the two-layer GELU net over the class token, or over its layer norm."""
+    """Apply F, the two-layer GELU net, to the class token or to its layer norm."""
     seen = readout_input(model, class_token)
     return model.readout_out(jax.nn.gelu(model.readout_in(seen), approximate=False))
 
@@ -172,26 +157,15 @@ def readout_input(model: ClassTokenTransformer, class_token: ClassToken) -> Clas
     return layer_norm(class_token) if model.spec.final_norm else class_token
 
 
-def _added_positions(model: ClassTokenTransformer) -> Embedded | None:
-    return None if model.concatenated else model.position_table
-
-
-def hidden_features(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length hidden"]:
-    """r_t for every token. A concatenated position code is a bias of its own for each place."""
-    weight, bias = _first_layer(model)
-    content = looked_up(weight, tokens) if model.spec.vocabulary else tokens @ weight.T
-    return jax.nn.relu(content + bias)
-
-
 def _first_layer(
     model: ClassTokenTransformer,
 ) -> tuple[Float[AnyArray, "hidden dim"], Float[AnyArray, "*length hidden"]]:
-    """W1 over the token alone, and its bias, which has a row per place where positions are concatenated."""
-    weight, bias, table = model.encoder_in.weight, model.encoder_in.bias, model.position_table
-    if table is None or not model.concatenated:
+    """Return W1 over the token alone, and its bias: a row per place where positions are concatenated."""
+    weight, bias, codes = model.encoder_in.weight, model.encoder_in.bias, model.position_codes
+    if codes is None:
         return weight, bias
-    dim = weight.shape[1] - table.shape[1]
-    return weight[:, :dim], bias + table @ weight[:, dim:].T
+    dim = weight.shape[1] - codes.shape[1]
+    return weight[:, :dim], bias + codes @ weight[:, dim:].T
 
 
 def _pooled_values(
@@ -201,14 +175,6 @@ def _pooled_values(
     value_of_hidden = share_groups(layer.value @ encoder_out.weight, len(pooled))
     read = jnp.einsum("hnm,hm->hn", value_of_hidden, pooled)
     return read + share_groups(layer.value @ encoder_out.bias, len(pooled))
-
-
-def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> ClassToken:
-    """L > 1: every layer but the last moves all tokens; the last has one query and pools before it projects."""
-    tokens, absent = model.without_absent(tokens)
-    class_token, embedded = _entering_layers(model, tokens, absent)[-1]
-    unread = model.unread_at_class_token(len(tokens), absent)
-    return class_token + _query_once(model.attention[-1], model.spec, class_token, embedded, unread)
 
 
 def _entering_layers(model: ClassTokenTransformer, tokens: Tokens, absent: Mask) -> list[tuple[ClassToken, Embedded]]:
@@ -235,7 +201,7 @@ def _query_once(
     unread: Mask,
 ) -> ClassToken:
     weights = _weights_once(layer, spec, query_token, tokens, unread)
-    values = jnp.einsum("hne,he->hn", layer.values, weights.T @ tokens)
+    values = jnp.einsum("hne,he->hn", layer.head_values, weights.T @ tokens)
     return jnp.tensordot(layer.written, values, axes=2)
 
 
@@ -249,7 +215,7 @@ def _weights_once(
     if spec.reading.features is not None:
         keys = jnp.einsum("te,gre->tgr", tokens, layer.key)
         return _kernel_weights(spec, layer.query @ query_token, keys, unread)
-    direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.keys)
+    direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.head_keys)
     return _weights(spec, spec.beta * (tokens @ direction.T), unread)
 
 

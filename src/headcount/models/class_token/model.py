@@ -12,8 +12,9 @@ Source: Yu et al. (arXiv 2510.06662), section 3; the depth rule is our choice wh
 Nothing here is compiled: weights are drawn, resized and rescaled as NumPy arrays, or stay JAX where they are.
 """
 
+import functools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Self, final
 
 import equinox as eqx
 import jax
@@ -24,8 +25,8 @@ from jaxtyping import Bool, Float
 from ..._choices import Backend
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
 from ...errors import require
-from ..attention import HeadWeights, places_of, share_groups, unread_keys
-from ..base import AbstractModel, absent_tokens, read_tokens
+from ..attention import HeadMatrices, places_of, share_groups, unread_keys
+from ..base import AbstractModel, absent_tokens, skeleton
 from ..layers import POSITION_SCALE, Linear, draw_linear, draw_normal, draw_uniform, with_zeros
 from .spec import ClassTokenSpec
 
@@ -35,16 +36,16 @@ if TYPE_CHECKING:
 CLASS_TOKEN_SCALE = 0.1
 
 
-class Attention(HeadWeights):
+class Attention(HeadMatrices):
     """The heads of a layer, whose W_O is over the concatenated heads."""
 
     @property
-    def keys(self) -> Float[AnyArray, "heads rank total"]:
+    def head_keys(self) -> Float[AnyArray, "heads rank total"]:
         """W_K as each head has it."""
         return share_groups(self.key, len(self.query))
 
     @property
-    def values(self) -> Float[AnyArray, "heads head_dim total"]:
+    def head_values(self) -> Float[AnyArray, "heads head_dim total"]:
         """W_V as each head has it."""
         return share_groups(self.value, len(self.query))
 
@@ -52,11 +53,11 @@ class Attention(HeadWeights):
     def written(self) -> Float[AnyArray, "total heads head_dim"]:
         """W_O; the part of a head that is padding is not trained."""
         if len(self.key) == len(self.query):
-            return self.output
+            return super().written
         # A head that is added to others that share its values has values, so its W_O would be trained: of mere padding
         # W_Q and W_O are all zero.
         trained = (self.query != 0).any(axis=(1, 2)) | (self.output != 0).any(axis=(0, 2))
-        return self.output * trained[:, None]
+        return super().written * trained[:, None]
 
 
 class InnerNet(eqx.Module):
@@ -89,18 +90,19 @@ class ClassTokenTransformer(AbstractModel):
     """One after every attention layer but the last; empty without them."""
 
     @property
-    def concatenated(self) -> bool:
-        """Whether a position is concatenated to the token rather than added to its embedding."""
-        return self.spec.positions == "concatenated"
+    def position_codes(self) -> Float[AnyArray, "length code"] | None:
+        """What is concatenated to the tokens."""
+        return self.position_table if self.spec.positions == "concatenated" else None
 
     @property
-    def beta(self) -> float:
-        return self.spec.beta
+    def added_positions(self) -> Float[AnyArray, "length total"] | None:
+        """What is added to the embedded tokens."""
+        return self.position_table if self.spec.positions == "additive" else None
 
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target:
         from . import folded
 
-        return folded.predict(self, self._tokens(tokens))
+        return folded.predict(self, self.read_tokens(tokens))
 
     def answers(
         self,
@@ -113,16 +115,10 @@ class ClassTokenTransformer(AbstractModel):
             return super().answers(tokens, keys)
         from . import folded
 
-        return folded.predict_batch(self, tokens, backend)
-
-    def _tokens(self, tokens: Tokens | TokenIds) -> Any:
-        table = self.position_table
-        before = self.encoder_in.weight.shape[1] - (table.shape[1] if table is not None and self.concatenated else 0)
-        dim = 1 if self.spec.vocabulary else before
-        return read_tokens(tokens, self.spec, dim=dim, length=None if table is None else len(table))
+        return folded.predict_batch(self, tokens)
 
     def without_absent(self, tokens: Tokens) -> tuple[Tokens, Bool[AnyArray, " length"] | None]:
-        """Tokens that can be computed with, and which of them no head may read; None where every token is there."""
+        """Return tokens to compute with, and which of them no head may read; None where every token is there."""
         if not self.spec.masks_padding:
             return tokens, None
         absent = absent_tokens(tokens)
@@ -148,7 +144,7 @@ class ClassTokenTransformer(AbstractModel):
         return unread_keys(self.spec, absent, places, places)
 
     def with_heads(self, heads: int) -> Self:
-        """New heads have zero weights, surplus ones are cut off from the end.
+        """Add heads of zero weights, or cut surplus ones off from the end.
 
         Added heads change nothing, and training keeps them at zero: every added weight acts only through a product with
         another added weight, so the gradient of all of them vanishes there. Models of several head counts can so share
@@ -162,35 +158,9 @@ class ClassTokenTransformer(AbstractModel):
             require(heads == self.spec.heads, what="heads", given=heads, needed=needed)
             return self
         spec = replace(self.spec, heads=heads)
-        sizes = {"heads": heads, "groups": spec.groups, "stream": spec.total_dim}
-
-        def fit(array: AnyArray, *axes: str) -> AnyArray:
-            for axis, name in enumerate(axes):
-                if name in sizes:
-                    array = _resized(array, axis, sizes[name])
-            return array
-
-        def fit_attention(layer: Attention) -> Attention:
-            return Attention(**{name: fit(getattr(layer, name), *axes) for name, axes in spec.head_axes.items()})
-
-        def fit_inner(net: InnerNet) -> InnerNet:
-            return InnerNet(
-                first=Linear(fit(net.first.weight, "inner", "stream"), net.first.bias),
-                second=Linear(fit(net.second.weight, "stream", "inner"), fit(net.second.bias, "stream")),
-            )
-
-        table = self.position_table
-        return type(self)(
-            encoder_in=self.encoder_in,
-            encoder_out=Linear(fit(self.encoder_out.weight, "stream", "hidden"), fit(self.encoder_out.bias, "stream")),
-            position_table=table if table is None or self.concatenated else fit(table, "length", "stream"),
-            class_token=fit(self.class_token, "stream"),
-            attention=tuple(fit_attention(layer) for layer in self.attention),
-            inner=tuple(fit_inner(net) for net in self.inner),
-            readout_in=Linear(fit(self.readout_in.weight, "hidden", "stream"), self.readout_in.bias),
-            readout_out=self.readout_out,
-            spec=spec,
-        )
+        model = skeleton(spec, **self.sizes())
+        arrays = [_resized(*pair) for pair in zip(jax.tree.leaves(self), jax.tree.leaves(model), strict=True)]
+        return jax.tree.unflatten(jax.tree.structure(model), arrays)
 
     def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
         """Return the model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
@@ -205,18 +175,8 @@ class ClassTokenTransformer(AbstractModel):
         last = self.attention[-1].output / jnp.where(scale > 0, scale, 1.0)
         return eqx.tree_at(lambda model: model.attention[-1].output, self, last)
 
-    def in_raw_units(
-        self,
-        token_mean: Float[AnyArray, " dim"],
-        token_scale: Float[AnyArray, " dim"],
-        target_mean: Float[AnyArray, " outputs"],
-        target_scale: Float[AnyArray, " outputs"],
-    ) -> Self:
-        encoder_in = self.encoder_in
-        if not self.spec.vocabulary:  # ids have no units
-            encoder_in = encoder_in.of_raw_tokens(token_mean, token_scale)
-        readout_out = self.readout_out.to_raw_targets(target_mean, target_scale)
-        return eqx.tree_at(lambda model: (model.encoder_in, model.readout_out), self, (encoder_in, readout_out))
+    def outer_maps(self) -> tuple[Linear, Linear]:
+        return self.encoder_in, self.readout_out
 
     def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> "HeadRemoval":
         if not self.spec.removes_heads:
@@ -228,7 +188,7 @@ class ClassTokenTransformer(AbstractModel):
     def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
         from . import folded
 
-        return folded.attention_of_layers(self, self._tokens(tokens))
+        return folded.attention_of_layers(self, self.read_tokens(tokens))
 
     def without_head(self, layer: int, head: int) -> Self:
         return eqx.tree_at(
@@ -238,12 +198,13 @@ class ClassTokenTransformer(AbstractModel):
         )
 
 
-def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int) -> ClassTokenTransformer:
-    """Weights for sequences of `length` tokens, drawn as PyTorch draws its layers: uniform within 1/sqrt(fan-in)."""
+def draw_class_token_transformer(
+    spec: ClassTokenSpec, seed: int | None, *, length: int, dim: int, outputs: int
+) -> ClassTokenTransformer:
+    """Draw weights for sequences of `length` tokens as PyTorch draws its layers: uniform within 1/sqrt(fan-in)."""
     total, hidden, code = spec.total_dim, spec.hidden, spec.position_dim
 
-    def linear(*names: str | int, **shape: int) -> Linear:
-        return draw_linear(seed, *names, **shape)
+    linear = functools.partial(draw_linear, seed)
 
     def inner_net(layer: int) -> InnerNet:
         return InnerNet(
@@ -257,10 +218,9 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
             **{name: draw_uniform(seed, "attention", layer, name, shape=shape, fan_in=total) for name, shape in shapes}
         )
 
-    read = dim + (code if spec.positions == "concatenated" else 0)
-    looked_up = spec.vocabulary - dim if spec.vocabulary else 0
+    codes = code if spec.positions == "concatenated" else 0
     return ClassTokenTransformer(
-        encoder_in=linear("encoder in", before=read + looked_up, after=hidden, fan_in=read),
+        encoder_in=linear("encoder in", before=(spec.vocabulary or dim) + codes, after=hidden, fan_in=dim + codes),
         encoder_out=linear("encoder out", before=hidden, after=total),
         position_table=draw_normal(seed, "positions", shape=(length, code), scale=POSITION_SCALE) if code else None,
         class_token=draw_normal(seed, "class token", shape=(total,), scale=CLASS_TOKEN_SCALE),
@@ -272,12 +232,12 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
     )
 
 
-def _resized(array: AnyArray, axis: int, size: int) -> AnyArray:
-    """Return the array cut, or filled up with zeros, to `size` along one axis."""
-    array = array[(slice(None),) * axis + (slice(size),)]
-    missing = list(array.shape)
-    missing[axis] = size - array.shape[axis]
-    if missing[axis] == 0:
-        return array
-    xp = array.__array_namespace__()
-    return xp.concat([array, xp.zeros(missing, dtype=array.dtype)], axis=axis)
+def _resized(array: AnyArray, like: AnyArray) -> AnyArray:
+    """Return the array cut, or filled up with zeros, to another shape."""
+    for axis, size in enumerate(like.shape):
+        array = array[(slice(None),) * axis + (slice(size),)]
+        missing = (*array.shape[:axis], size - array.shape[axis], *array.shape[axis + 1 :])
+        if missing[axis]:
+            xp = array.__array_namespace__()
+            array = xp.concat([array, xp.zeros(missing, dtype=array.dtype)], axis=axis)
+    return array

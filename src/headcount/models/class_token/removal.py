@@ -38,16 +38,19 @@ class HeadRemoval:
         self.model = model
         features, embedding, there = _features(model, tokens)
         (layer,) = model.attention
-        query, key, value = (_double(part) for part in (layer.query, layer.keys, layer.values))
+        query, key, value = (_double(part) for part in (layer.query, layer.head_keys, layer.head_values))
         self.direction = np.einsum("hr,hre->he", query @ _double(model.class_token), key)
         flat = features.reshape(-1, features.shape[-1])
         self.second_moment = embedding @ (flat.T @ flat / np.sum(there)) @ embedding.T
-        scores = model.beta * (features @ (self.direction @ embedding).T).swapaxes(1, 2)
-        scores = np.where(_read(model, there)[:, None], scores, -np.inf)
+        scores = model.spec.beta * (features @ (self.direction @ embedding).T).swapaxes(1, 2)
+        to_the_end = np.cumsum(there[:, ::-1], axis=1)[:, ::-1]
+        read = there & (to_the_end <= (model.spec.window or tokens.shape[1]))
+        scores = np.where(read[:, None], scores, -np.inf)
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
         pooled = (weights @ features).transpose(1, 2, 0)
         self.values = ((value @ embedding) @ pooled).transpose(2, 0, 1)
+        _, self.heads, self.head_dim = self.values.shape
         flat = self.values.reshape(len(tokens), -1)
         self.mean = flat.mean(axis=0)
         self.centred = flat - self.mean
@@ -56,16 +59,8 @@ class HeadRemoval:
         self.covariance = covariance + ridge * np.eye(len(covariance))
         self.to_hidden = _double(model.readout_in.weight) @ _double(layer.output).reshape(-1, flat.shape[1])
         self.constant = _double(model.readout_in.weight) @ _double(model.class_token) + _double(model.readout_in.bias)
-        self.whole = self.answers(range(self.heads))
+        self.whole = self.answers_of(range(self.heads))
         self.variance = max(float(np.mean(np.var(self.whole, axis=0))), np.finfo(float).tiny)
-
-    @property
-    def heads(self) -> int:
-        return self.values.shape[1]
-
-    @property
-    def head_dim(self) -> int:
-        return self.values.shape[2]
 
     def prediction(self, kept: Sequence[int]) -> Float[np.ndarray, "all_values kept_values"]:
         """Return the matrix by which the centred values of the kept heads predict those of all heads best."""
@@ -73,7 +68,7 @@ class HeadRemoval:
         block = self.covariance[np.ix_(places, places)]
         return np.linalg.solve(block, self.covariance[places]).T
 
-    def answers(self, kept: Sequence[int]) -> Float[np.ndarray, "examples outputs"]:
+    def answers_of(self, kept: Sequence[int]) -> Float[np.ndarray, "examples outputs"]:
         """Return the model's answers with the values of the other heads predicted."""
         to_hidden = self.to_hidden @ self.prediction(kept)
         return self._read_out(
@@ -83,10 +78,6 @@ class HeadRemoval:
     def _read_out(self, before: Float[np.ndarray, "examples hidden"]) -> Float[np.ndarray, "examples outputs"]:
         """Return the answers, less the last bias, from what reaches the readout's units."""
         return (0.5 * before * (1 + erf(before / np.sqrt(2)))) @ _double(self.model.readout_out.weight).T
-
-    def distance(self, kept: Sequence[int]) -> float:
-        """Return the mean squared change of the answers without the other heads, over the variance of the answers."""
-        return float(np.mean((self.answers(kept) - self.whole) ** 2)) / self.variance
 
     def eliminated(self) -> HeadElimination:
         """Remove the head whose absence changes the answers least, again and again, down to one."""
@@ -112,7 +103,7 @@ class HeadRemoval:
         return HeadElimination(tuple(order), tuple(distances))
 
     def without(self, removed: Sequence[int]) -> ClassTokenTransformer:
-        """The model without these heads; it answers as `answers` says, but for what the narrower embedding loses."""
+        """Return the model without these heads: it answers as `answers_of`, up to what the embedding loses."""
         kept = [head for head in range(self.heads) if head not in removed]
         model, spec = self.model, replace(self.model.spec, heads=len(kept))
         (layer,) = model.attention
@@ -134,7 +125,9 @@ class HeadRemoval:
         eigenvalues, eigenvectors = np.linalg.eigh(self.second_moment)
         spread = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))
         directions = np.linalg.svd(readers @ spread, full_matrices=False)[0][:, :width]
-        tokens_basis = _widened(np.linalg.qr(readers.T @ directions)[0], width)
+        tokens_basis = np.linalg.qr(readers.T @ directions)[0]
+        if tokens_basis.shape[1] < width:  # heads that share what they read: any other directions fill it up
+            tokens_basis = np.linalg.qr(tokens_basis, mode="complete")[0][:, :width]
         readers = directions @ (directions.T @ readers) @ tokens_basis
         compared, carried = readers[: len(kept)], readers[len(kept) :].reshape(len(values), spec.head_dim, -1)
         query, key = _double(layer.query)[kept], _double(layer.key)[of_kept]
@@ -148,13 +141,13 @@ class HeadRemoval:
         else:
             added = [_rank_one(miss, ask).T for miss, ask in zip(lacking, asked, strict=True)]
             narrow_key = narrow_key + np.stack(added)
-        table = model.position_table
+        added = model.added_positions
         return ClassTokenTransformer(
             encoder_in=model.encoder_in,
             encoder_out=_linear(
                 tokens_basis.T @ _double(model.encoder_out.weight), tokens_basis.T @ _double(model.encoder_out.bias)
             ),
-            position_table=table if table is None or model.concatenated else _single(_double(table) @ tokens_basis),
+            position_table=model.position_codes if added is None else _single(_double(added) @ tokens_basis),
             class_token=_single(narrow_token),
             attention=(
                 Attention(
@@ -171,22 +164,6 @@ class HeadRemoval:
 
     def _places(self, heads: Sequence[int]) -> np.ndarray:
         return (np.asarray(heads)[:, None] * self.head_dim + np.arange(self.head_dim)).ravel()
-
-
-def _widened(basis: np.ndarray, width: int) -> np.ndarray:
-    """Return a basis with further directions, up to `width` in all: heads that share what they read may need fewer."""
-    return basis if basis.shape[1] == width else np.linalg.qr(basis, mode="complete")[0][:, :width]
-
-
-def _read(
-    model: ClassTokenTransformer, there: Bool[np.ndarray, "examples length"]
-) -> Bool[np.ndarray, "examples length"]:
-    """Return which tokens the class token reads."""
-    window = model.spec.window
-    if window is None:
-        return there
-    left = np.cumsum(there[:, ::-1], axis=1)[:, ::-1]  # tokens from here to the end
-    return there & (left <= window)
 
 
 def _rank_one(miss: np.ndarray, along: np.ndarray) -> np.ndarray:
@@ -212,16 +189,16 @@ def _features(
         there = ~np.all(np.isnan(tokens), axis=-1)
         tokens = np.where(there[..., None], tokens, 0)
     weight, bias = _double(model.encoder_in.weight), _double(model.encoder_in.bias)
-    if model.position_table is not None and model.concatenated:
-        bias = bias + _double(model.position_table) @ weight[:, dim:].T
+    if model.position_codes is not None:
+        bias = bias + _double(model.position_codes) @ weight[:, dim:].T
     first = weight[:, :dim].T
     content = first[tokens[..., 0].astype(int)] if model.spec.vocabulary else _double(tokens) @ first
     hidden = np.maximum(content + bias, 0)
     parts, columns = [hidden, np.ones((count, length, 1))], [_double(model.encoder_out.weight)]
     columns.append(_double(model.encoder_out.bias)[:, None])
-    if model.position_table is not None and not model.concatenated:
+    if model.added_positions is not None:
         parts.append(np.broadcast_to(np.eye(length), (count, length, length)))
-        columns.append(_double(model.position_table).T)
+        columns.append(_double(model.added_positions).T)
     return np.concatenate(parts, axis=-1) * there[..., None], np.concatenate(columns, axis=1), there
 
 

@@ -7,12 +7,12 @@ Source: the model class H(h, n, d, T, M) of Yu et al. (arXiv 2510.06662), sectio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
-from ..._choices import Positions, Precision
+from ..._choices import Positions
 from ..._options import option
 from ...backends.advance import ModelSizes
-from ...errors import require, require_count
-from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec
-from ..base import Arrays, axis_size
+from ...errors import require
+from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec, share_of_total_dim
+from ..base import Shapes
 from ..layers import POSITION_CODE_DIM
 
 if TYPE_CHECKING:
@@ -37,13 +37,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
     last, the same for every token and the class token; 0: no nets there. `final_norm` is a layer norm before the
     readout net.
 
-    `kv_heads` groups of heads share W_K and W_V: 1 is multi-query attention, None gives every head its own. With a
-    `window` the class token reads the last `window` tokens, and a token itself and `window` - 1 on either side; with
-    `causal` no token reads later ones. `attention` is "soft"; "hard", all weight on the largest score; "linear", a
-    kernel in place of the softmax; or "top-k", a softmax over the `top_k` largest scores. docs/attention.md has more.
-
-    Raises:
-        InputError: If a value is out of range.
+    How heads read, `kv_heads` to `top_k`, is in `AbstractAttentionSpec`. Raises `InputError` for values out of range.
 
     Example:
         >>> import numpy as np, headcount as hc
@@ -53,8 +47,6 @@ class ClassTokenSpec(AbstractAttentionSpec):
     """
 
     kind: ClassVar[str] = "class-token"
-    standardises: ClassVar[bool] = True
-    precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
     left_out_at_default: ClassVar[tuple[str, ...]] = (
         "masks_padding",
         "vocabulary",
@@ -101,18 +93,12 @@ class ClassTokenSpec(AbstractAttentionSpec):
 
     @classmethod
     def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> Self:
-        """The spec whose heads share `total_dim`; `round_up` allows ceil(total_dim / heads) each, as Table 3 does.
+        """Make the spec whose heads share `total_dim`; `round_up` allows ceil(total_dim / heads) each, as Table 3 does.
 
         Raises `InputError` where heads do not divide total_dim and `round_up` is False.
         """
-        require_count("heads", heads)
-        require(
-            total_dim >= heads and (round_up or total_dim % heads == 0),
-            f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set head_dim instead.",
-            what="total_dim",
-            given=total_dim,
-        )
-        return cls(heads=heads, head_dim=-(-total_dim // heads), **others)
+        head_dim = share_of_total_dim(total_dim, heads=heads, field="head_dim", round_up=round_up)
+        return cls(heads=heads, head_dim=head_dim, **others)
 
     @property
     def total_dim(self) -> int:
@@ -120,23 +106,14 @@ class ClassTokenSpec(AbstractAttentionSpec):
         return self.heads * self.head_dim
 
     @property
-    def axis_sizes(self) -> dict[str, int]:
-        """Sizes of the axes of a layer's heads; the stream is the embedding."""
-        sizes = {"heads": self.heads, "groups": self.groups, "rank": self.rank, "head_dim": self.head_dim}
-        return sizes | {"stream": self.total_dim}
+    def stream_dim(self) -> int:
+        """Width of the numbers that are handed from layer to layer."""
+        return self.total_dim
 
     @property
     def position_dim(self) -> int:
         """Numbers of one position in the table; 0 without positions."""
         return {"none": 0, "additive": self.total_dim, "concatenated": POSITION_CODE_DIM}[self.positions]
-
-    @property
-    def masks_nan(self) -> bool:
-        """Whether tokens that are all NaN are absent."""
-        return self.masks_padding
-
-    def with_rank(self, rank: int) -> Self:
-        return replace(self, rank=rank)
 
     def padded(self) -> Self:
         """Round up to the next multiple of four heads where heads are narrow, of fewer where they are wide.
@@ -146,7 +123,7 @@ class ClassTokenSpec(AbstractAttentionSpec):
         """
         alone = self.layers > 1 or self.final_norm  # a norm would see the padding
         multiple = 1 if alone else max(1, min(4, 32 // self.head_dim))
-        if self.kv_heads is not None and multiple % self.kv_heads:  # which must go on dividing the heads
+        if self.kv_heads is not None and multiple % self.kv_heads:  # which must still divide the heads
             multiple = self.kv_heads
         return replace(self, heads=-(-self.heads // multiple) * multiple)
 
@@ -158,12 +135,12 @@ class ClassTokenSpec(AbstractAttentionSpec):
         them share one set; other kinds of attention have no predicted values.
         """
         divides = self.kv_heads in (None, 1)
-        return self.layers == 1 and not self.final_norm and divides and self.reading.is_softmax
+        return self.layers == 1 and not self.final_norm and divides and self.reads_by_softmax
 
     @property
     def pools(self) -> bool:
         """Of one layer with soft attention to every token: what the class token reads is one pooling."""
-        return self.layers == 1 and self.reading.is_softmax and self.window is None and not self.vocabulary
+        return self.layers == 1 and self.reads_by_softmax and self.window is None and not self.vocabulary
 
     def step_sizes(self, *, length: int, dim: int, outputs: int) -> ModelSizes | None:
         if not self.pools or self.final_norm:
@@ -183,36 +160,19 @@ class ClassTokenSpec(AbstractAttentionSpec):
             beta=self.beta,
         )
 
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
-        from .model import draw
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
+        from .model import draw_class_token_transformer
 
         self.require_length(length)
-        return draw(self, seed, length=length, dim=dim, outputs=outputs)
+        return draw_class_token_transformer(self, seed, length=length, dim=dim, outputs=outputs)
 
-    def sizes(self, arrays: Arrays) -> dict[str, int]:
-        outputs, dim = axis_size(arrays, "readout_out.bias", 0), axis_size(arrays, "encoder_in.weight", 1)
-        length = self.least_length if self.positions == "none" else axis_size(arrays, "position_table", 0)
-        if self.positions == "concatenated":
-            dim -= axis_size(arrays, "position_table", 1)
-        dim = 1 if self.vocabulary else dim
-        return {"length": length, "dim": dim, "outputs": outputs}
-
-    def feed_forward_parameters(self, *, dim: int, outputs: int = 1) -> int:
-        """M as the first paper counts it: weights and biases of the encoder net P and the readout net F."""
-        total, hidden = self.total_dim, self.hidden
-        before = (self.vocabulary or dim) + (POSITION_CODE_DIM if self.positions == "concatenated" else 0)
-        encoder = hidden * before + hidden + total * hidden + total
-        readout = hidden * total + hidden + outputs * hidden + outputs
-        return encoder + readout
-
-    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        """M, the four attention matrices of each layer, the class token, the position table."""
-        total = self.total_dim
-        attention = self.head_parameters * self.layers
-        nets = self.feed_forward_parameters(dim=dim, outputs=outputs)
-        if self.inner_hidden:
-            nets += (self.layers - 1) * (2 * total * self.inner_hidden + self.inner_hidden + total)
-        return nets + attention + total + length * self.position_dim
+    def sizes_of(self, shapes: Shapes) -> dict[str, int]:
+        code = self.position_dim if self.positions == "concatenated" else 0
+        return {
+            "length": shapes["position_table"][0] if self.position_dim else self.least_length,
+            "dim": 1 if self.vocabulary else shapes["encoder_in.weight"][1] - code,
+            "outputs": shapes["readout_out.bias"][0],
+        }
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
         """Count those of the folded forward pass. The per-batch work (u_i, W_V,i W2) is left out."""

@@ -5,21 +5,10 @@ recurrent    a GRU, its last state read out
 convolution  residual dilated 1-D convolutions, pooled over tokens, read out
 """
 
-from .base import AbstractControl, AbstractControlSpec
-from .convolution import Convolution, ConvolutionSpec
-from .pooling import Pooling, PoolingSpec
-from .recurrent import Recurrent, RecurrentSpec
+from .convolution import ConvolutionSpec
+from .pooling import PoolingSpec
+from .recurrent import RecurrentSpec
 
 CONTROLS = (PoolingSpec, RecurrentSpec, ConvolutionSpec)
 
-__all__ = [
-    "CONTROLS",
-    "AbstractControl",
-    "AbstractControlSpec",
-    "Convolution",
-    "ConvolutionSpec",
-    "Pooling",
-    "PoolingSpec",
-    "Recurrent",
-    "RecurrentSpec",
-]
+__all__ = ["CONTROLS", "ConvolutionSpec", "PoolingSpec", "RecurrentSpec"]

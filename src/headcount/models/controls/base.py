@@ -3,20 +3,19 @@
 y = W2 gelu(W1 r(X) + b1) + b2      r(X): what an architecture makes of the sequence
 """
 
+import bisect
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from ..._choices import Precision
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
 from ...errors import require
-from ..base import AbstractModel, AbstractSpec, Arrays, absent_tokens, axis_size, read_tokens
+from ..base import AbstractModel, AbstractSpec, Shapes, absent_tokens
 from ..layers import POSITION_CODE_DIM, POSITION_SCALE, Linear, draw_linear, draw_normal, looked_up
 
 MAX_WIDTH = 1 << 16
@@ -32,9 +31,6 @@ class AbstractControlSpec(AbstractSpec):
     `answered_at` is "query" the last token is the query. `masks_padding` and `vocabulary` are as in `ClassTokenSpec`.
     """
 
-    standardises: ClassVar[bool] = True
-    precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
-
     heads: int
     width: int
     hidden: int = 32
@@ -45,20 +41,12 @@ class AbstractControlSpec(AbstractSpec):
     rank: int = 1
     head_dim: int = 1
 
-    def __post_init__(self):
-        self.check_fields()
-
     @classmethod
     def matched(cls, like: AbstractSpec, *, length: int, dim: int, outputs: int, **fields: Any) -> Self:
-        """The spec whose width comes nearest to as many parameters as `like` has, for the same sequences and answers.
+        """Make the spec whose number of parameters comes nearest to that of `like`, for the same sequences and answers.
 
-        Args:
-            like: The transformer to compare with. Its `heads`, `rank` and `head_dim` are noted; where it answers,
-                whether it has positions, and how it reads absent tokens and token ids are taken over.
-            length: Tokens of a sequence.
-            dim: Numbers of a token.
-            outputs: Numbers of an answer.
-            fields: Other fields of the spec.
+        `heads`, `rank` and `head_dim` of `like` are noted; where it answers, whether it has positions, and how it reads
+        absent tokens and token ids are taken over. `fields` are other fields of the spec.
 
         Raises:
             InputError: If `like` has fewer parameters than this kind has at width 1.
@@ -90,12 +78,12 @@ class AbstractControlSpec(AbstractSpec):
             what="hidden",
             given=smallest.hidden,
         )
-        return replace(smallest, width=_nearest_width(lambda w: replace(smallest, width=w).parameters(**sizes), wanted))
 
-    @property
-    def masks_nan(self) -> bool:
-        """Whether tokens that are all NaN are absent."""
-        return self.masks_padding
+        def parameters_at(width: int) -> int:
+            return replace(smallest, width=width).parameters(**sizes)
+
+        above = bisect.bisect_right(range(MAX_WIDTH), wanted, lo=2, key=parameters_at)
+        return replace(smallest, width=min(above - 1, above, key=lambda width: abs(parameters_at(width) - wanted)))
 
     @property
     def code_dim(self) -> int:
@@ -107,29 +95,20 @@ class AbstractControlSpec(AbstractSpec):
     def read_dim(self) -> int:
         """Numbers that the readout net reads."""
 
-    def with_rank(self, rank: int) -> Self:
-        """Return the same spec compared with a transformer of another rank."""
-        return replace(self, rank=rank)
+    def sizes_of(self, shapes: Shapes) -> dict[str, int]:
+        return {
+            "length": shapes["position_table"][0] if self.code_dim else 1,
+            "dim": 1 if self.vocabulary else shapes["token_in.weight"][1] - self.code_dim,
+            "outputs": shapes["readout_out.bias"][0],
+        }
 
-    def sizes(self, arrays: Arrays) -> dict[str, int]:
-        dim = 1 if self.vocabulary else axis_size(arrays, "token_in.weight", 1) - self.code_dim
-        length = axis_size(arrays, "position_table", 0) if self.code_dim else 1
-        return {"length": length, "dim": dim, "outputs": axis_size(arrays, "readout_out.bias", 0)}
+    def flops_of_ends(self, *, length: int, dim: int, outputs: int, after: int) -> int:
+        """Count those of the first layer, of `after` units, and of the readout net.
 
-    def before(self, dim: int) -> int:
-        """Count the numbers that a token's first layer multiplies, its position code included."""
-        return (self.vocabulary or dim) + self.code_dim
-
-    def shared_parameters(self, *, length: int, outputs: int) -> int:
-        """Those of the readout net and of the position table."""
-        return self.hidden * (self.read_dim + 1) + outputs * (self.hidden + 1) + length * self.code_dim
-
-    def first_flops(self, *, length: int, dim: int, after: int) -> int:
-        """Count those of the first layer, which looks ids up; codes of positions are multiplied once per batch."""
-        return 0 if self.vocabulary else 2 * length * dim * after
-
-    def readout_flops(self, *, outputs: int) -> int:
-        return 2 * self.hidden * (self.read_dim + outputs)
+        Ids are looked up, and codes of positions are multiplied once per batch.
+        """
+        first = 0 if self.vocabulary else 2 * length * dim * after
+        return first + 2 * self.hidden * (self.read_dim + outputs)
 
 
 class AbstractControl(AbstractModel):
@@ -147,9 +126,7 @@ class AbstractControl(AbstractModel):
         """Return what the readout net reads of a sequence. Absent tokens hold zeros, and must change nothing."""
 
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target:
-        dim = 1 if self.spec.vocabulary else self.token_in.weight.shape[1] - self.spec.code_dim
-        length = None if self.position_table is None else len(self.position_table)
-        read = self._reads(read_tokens(tokens, self.spec, dim=dim, length=length))
+        read = self._reads(self.read_tokens(tokens))
         return self.readout_out(jax.nn.gelu(self.readout_in(read), approximate=False))
 
     def _reads(self, tokens: Tokens) -> Float[AnyArray, " read"]:
@@ -167,7 +144,7 @@ class AbstractControl(AbstractModel):
         return first if self.position_table is None else first + self.position_table @ codes.T
 
     def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
-        """The model with its readout net rewritten so that what it reads has mean 0 and varies by one over `tokens`.
+        """Rewrite the readout net so that what it reads has mean 0 and varies by one over `tokens`.
 
         As for class-token models: a net that reads numbers of a small variance starts, and often stays, linear.
         """
@@ -177,41 +154,19 @@ class AbstractControl(AbstractModel):
         readout_in = Linear(weight, self.readout_in.bias - weight @ mean)
         return eqx.tree_at(lambda model: model.readout_in, self, readout_in)
 
-    def in_raw_units(
-        self,
-        token_mean: Float[AnyArray, " dim"],
-        token_scale: Float[AnyArray, " dim"],
-        target_mean: Float[AnyArray, " outputs"],
-        target_scale: Float[AnyArray, " outputs"],
-    ) -> Self:
-        readout_out = self.readout_out.to_raw_targets(target_mean, target_scale)
-        model = eqx.tree_at(lambda model: model.readout_out, self, readout_out)
-        return model if self.spec.vocabulary else model.in_raw_tokens(token_mean, token_scale)  # ids have no units
-
-    def in_raw_tokens(self, mean: Float[AnyArray, " dim"], scale: Float[AnyArray, " dim"]) -> Self:
-        """Return the model rewritten to read tokens in the task's own units."""
-        return eqx.tree_at(lambda model: model.token_in, self, self.token_in.of_raw_tokens(mean, scale))
+    def outer_maps(self) -> tuple[Linear, Linear]:
+        return self.token_in, self.readout_out
 
 
 def draw_ends(
-    spec: AbstractControlSpec, seed: int, *, length: int, dim: int, outputs: int, after: int
+    spec: AbstractControlSpec, seed: int | None, *, length: int, dim: int, outputs: int, after: int
 ) -> dict[str, Any]:
     """Return the shared fields of a model whose first layer has `after` units."""
+    before = (spec.vocabulary or dim) + spec.code_dim
     codes = draw_normal(seed, "positions", shape=(length, spec.code_dim), scale=POSITION_SCALE)
     return {
-        "token_in": draw_linear(seed, "token in", before=spec.before(dim), after=after, fan_in=dim + spec.code_dim),
+        "token_in": draw_linear(seed, "token in", before=before, after=after, fan_in=dim + spec.code_dim),
         "position_table": codes if spec.code_dim else None,
         "readout_in": draw_linear(seed, "readout in", before=spec.read_dim, after=spec.hidden),
         "readout_out": draw_linear(seed, "readout out", before=spec.hidden, after=outputs),
     }
-
-
-def _nearest_width(parameters: Callable[[int], int], wanted: int) -> int:
-    """Return the width whose number of parameters, which grows with it, is nearest to `wanted`."""
-    low, high = 1, 2
-    while parameters(high) <= wanted and high < MAX_WIDTH:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if parameters(middle) <= wanted else (low, middle)
-    return min((low, high), key=lambda width: abs(parameters(width) - wanted))

@@ -28,9 +28,6 @@ KERNEL = 3
 class ConvolutionSpec(AbstractControlSpec):
     """`layers` residual convolutions of three tokens and `width` channels, the l-th reaching 2^l tokens to each side.
 
-    Raises:
-        InputError: If a value is out of range.
-
     Example:
         >>> import numpy as np
         >>> from headcount.models.controls import ConvolutionSpec
@@ -47,7 +44,7 @@ class ConvolutionSpec(AbstractControlSpec):
     def read_dim(self) -> int:
         return self.width * (2 + (self.answered_at == "query"))
 
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Convolution":
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "Convolution":
         return Convolution(
             # Tokens enter one by one: what their units are can then be put into these weights, also at the ends.
             **draw_ends(self, seed, length=length, dim=dim, outputs=outputs, after=self.width),
@@ -58,15 +55,9 @@ class ConvolutionSpec(AbstractControlSpec):
             spec=self,
         )
 
-    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        convolutions = self.layers * self.width * (KERNEL * self.width + 1)
-        first = self.width * (self.before(dim) + 1)
-        return first + convolutions + self.shared_parameters(length=length, outputs=outputs)
-
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        first = self.first_flops(length=length, dim=dim, after=self.width)
-        convolutions = 2 * KERNEL * self.layers * length * self.width * self.width
-        return first + convolutions + self.readout_flops(outputs=outputs)
+        ends = self.flops_of_ends(length=length, dim=dim, outputs=outputs, after=self.width)
+        return ends + 2 * KERNEL * self.layers * length * self.width * self.width
 
     def activations(self, *, length: int, dim: int) -> int:
         return length * (dim + (KERNEL + 3) * (self.layers + 1) * self.width) + 2 * self.read_dim
@@ -94,7 +85,7 @@ class Convolution(AbstractControl):
 
 
 def neighbours(state: Float[AnyArray, "length width"], reach: int) -> Float[AnyArray, "length seen"]:
-    """Every token with those `reach` before and after it, as one vector: a convolution is then one matrix product."""
+    """Join every token with those `reach` before and after it: a convolution is then one matrix product."""
     length = len(state)
     padded = jnp.pad(state, ((reach, reach), (0, 0)))
     return jnp.concatenate([padded[start : start + length] for start in (0, reach, 2 * reach)], axis=1)

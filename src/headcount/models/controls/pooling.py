@@ -31,9 +31,6 @@ class PoolingSpec(AbstractControlSpec):
     is not pooled: its features join the pooled ones (`query_at="readout"`), and with `query_at="tokens"` every token's
     net reads the query, too.
 
-    Raises:
-        InputError: If a value is out of range.
-
     Example:
         >>> import numpy as np
         >>> from headcount.models.controls import PoolingSpec
@@ -56,7 +53,7 @@ class PoolingSpec(AbstractControlSpec):
         """Whether every token's net reads the query."""
         return self.answered_at == "query" and self.query_at == "tokens"
 
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Pooling":
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "Pooling":
         shape = (self.hidden, self.vocabulary or dim)
         query_in = draw_uniform(seed, "query in", shape=shape, fan_in=dim) if self.asks_tokens else None
         return Pooling(
@@ -66,14 +63,9 @@ class PoolingSpec(AbstractControlSpec):
             spec=self,
         )
 
-    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        token_net = self.hidden * (self.before(dim) + 1) + self.width * (self.hidden + 1)
-        query = self.hidden * (self.vocabulary or dim) if self.asks_tokens else 0
-        return token_net + query + self.shared_parameters(length=length, outputs=outputs)
-
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        first = self.first_flops(length=length + self.asks_tokens, dim=dim, after=self.hidden)
-        return first + 2 * length * self.hidden * self.width + self.readout_flops(outputs=outputs)
+        ends = self.flops_of_ends(length=length + self.asks_tokens, dim=dim, outputs=outputs, after=self.hidden)
+        return ends + 2 * length * self.hidden * self.width
 
     def activations(self, *, length: int, dim: int) -> int:
         return length * (dim + 3 * self.hidden + 2 * self.width) + 2 * self.read_dim

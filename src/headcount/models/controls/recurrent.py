@@ -28,9 +28,6 @@ UNROLLED = 4
 class RecurrentSpec(AbstractControlSpec):
     """A GRU whose state has `width` numbers. It reads tokens in order, a query last.
 
-    Raises:
-        InputError: If a value is out of range.
-
     Example:
         >>> import numpy as np
         >>> from headcount.models.controls import RecurrentSpec
@@ -45,20 +42,16 @@ class RecurrentSpec(AbstractControlSpec):
     def read_dim(self) -> int:
         return self.width
 
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Recurrent":
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "Recurrent":
         return Recurrent(
             **draw_ends(self, seed, length=length, dim=dim, outputs=outputs, after=3 * self.width),
             state_in=draw_linear(seed, "state in", before=self.width, after=3 * self.width),
             spec=self,
         )
 
-    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        gates = 3 * self.width * (self.before(dim) + self.width + 2)
-        return gates + self.shared_parameters(length=length, outputs=outputs)
-
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
-        first = self.first_flops(length=length, dim=dim, after=3 * self.width)
-        return first + 6 * length * self.width * self.width + self.readout_flops(outputs=outputs)
+        ends = self.flops_of_ends(length=length, dim=dim, outputs=outputs, after=3 * self.width)
+        return ends + 6 * length * self.width * self.width
 
     def activations(self, *, length: int, dim: int) -> int:
         return length * (dim + 14 * self.width) + 2 * self.width
@@ -76,7 +69,7 @@ class Recurrent(AbstractControl):
     spec: RecurrentSpec = eqx.field(static=True)
 
     def reads(self, tokens: Tokens, absent: Bool[AnyArray, " length"]) -> Float[AnyArray, " read"]:
-        def step(state, token):
+        def next_state(state, token):
             first, is_absent = token
             reset, update, new = jnp.split(first, 3)
             of_reset, of_update, of_new = jnp.split(self.state_in(state), 3)
@@ -86,4 +79,4 @@ class Recurrent(AbstractControl):
 
         first = self.first_layer(tokens)
         start = jnp.zeros(self.spec.width, first.dtype)
-        return jax.lax.scan(step, start, (first, absent), unroll=min(UNROLLED, len(first)))[0]
+        return jax.lax.scan(next_state, start, (first, absent), unroll=min(UNROLLED, len(first)))[0]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray
-from ..attention import HeadWeights, hide_unread, share_groups, weights_of_scores
+from ..attention import HeadMatrices, hide_unread, share_groups, weights_of_scores
 from . import thin
 from .spec import EncoderSpec
 
@@ -31,7 +31,7 @@ Keys = Float[AnyArray, "keys stream"]
 Unread = Bool[AnyArray, "*queries keys"] | None
 
 
-class Heads(HeadWeights):
+class Heads(HeadMatrices):
     """Every head of a layer, of all its blocks.
 
     Biases are None where the spec has none; keys never have one, no softmax would see it.
@@ -93,13 +93,13 @@ def _ungrouped(heads: Heads, spec: EncoderSpec) -> Heads:
 def _read(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
     weights = attention_weights(heads, spec, stream, keys, unread)
     carried = share_groups(_project(heads.value, heads.value_bias, keys), len(weights), blocks=spec.multiplier)
-    return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.output)
+    return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.written)
 
 
 def _are_thin(spec: EncoderSpec, queries: int) -> bool:
     """Return whether `thin` is faster: on a GPU, with heads of few numbers that fill its threads."""
     thin_heads = max(spec.rank, spec.head_dim) <= thin.WIDEST and spec.total_heads >= LANES and spec.kv_heads is None
-    return jax.default_backend() == "gpu" and spec.reading.is_softmax and thin_heads and queries > 1
+    return jax.default_backend() == "gpu" and spec.reads_by_softmax and thin_heads and queries > 1
 
 
 def _read_thin(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unread: Unread) -> Stream:
@@ -114,13 +114,13 @@ def _read_thin(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Keys, unre
     queries = projected(heads.query, heads.query_bias, stream) * spec.rank**-0.5
     carried = projected(heads.value, heads.value_bias, keys)
     read = thin.mix(queries, projected(heads.key, None, keys), carried, unread).astype(stream.dtype)
-    return read.reshape(len(stream), -1) @ heads.output.swapaxes(0, 1).reshape(-1, heads.output.shape[2])
+    return read.reshape(len(stream), -1) @ heads.written.swapaxes(0, 1).reshape(-1, heads.output.shape[2])
 
 
 def _product_of_heads(
     left: Float[AnyArray, "some_heads rows inner"], right: Float[AnyArray, "some_heads inner columns"]
 ) -> Float[AnyArray, "some_heads rows columns"]:
-    """left @ right, head by head.
+    """Multiply head by head.
 
     On a GPU thin ones are a sum of products: thousands of bare heads of rank 1 took a seventh of the time so, of rank 2
     two thirds. From rank 4 on, and on a CPU always, the matrix product is faster.
@@ -131,7 +131,7 @@ def _product_of_heads(
 
 
 def _exact(array: Float[AnyArray, "..."]) -> Any:
-    """At least single precision."""
+    """Return the dtype, but at least single precision."""
     return jnp.promote_types(array.dtype, jnp.float32)
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from jaxtyping import Key as KeyOf
 
 from ..._shapes import AnyArray
-from ..layers import layer_norm, unit_norm
+from ..layers import Linear, layer_norm, unit_norm
 from .attention import Heads, Keys, Stream, Unread, attend, attention_weights
 from .spec import EncoderSpec
 
@@ -19,20 +19,10 @@ ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
 Drops = KeyOf[Array, " drops"]
 
 
-class Affine(eqx.Module):
-    """x -> W x + b, or W x."""
-
-    weight: Float[AnyArray, "after before"]
-    bias: Float[AnyArray, " after"] | None
-
-    def __call__(self, x: Float[AnyArray, " before"]) -> Float[AnyArray, " after"]:
-        return self.weight @ x if self.bias is None else self.weight @ x + self.bias
-
-
 class EncoderLayer(eqx.Module):
     heads: Heads
-    feed_in: Affine | None
-    feed_out: Affine | None
+    feed_in: Linear | None
+    feed_out: Linear | None
     attention_scale: Float[AnyArray, ""] | None
     feed_scale: Float[AnyArray, ""] | None
 
@@ -56,17 +46,17 @@ def apply_layer(
         changed = dropped(change(stream), spec, drops, place)
         return norm(stream + changed if spec.residual else changed, spec, scale)
 
-    def read(stream: Stream) -> Stream:
+    def attention(stream: Stream) -> Stream:
         seen = norm(keys, spec, layer.attention_scale) if spec.norm_first else keys
         return attend(layer.heads, spec, stream, seen, unread)
 
-    def feed(stream: Stream) -> Stream:
+    def feed_forward(stream: Stream) -> Stream:
         assert layer.feed_in is not None
         assert layer.feed_out is not None
         return jax.vmap(layer.feed_out)(ACTIVATIONS[spec.activation](jax.vmap(layer.feed_in)(stream)))
 
-    stream = sublayer(stream, layer.attention_scale, read, 0)
-    return stream if layer.feed_in is None else sublayer(stream, layer.feed_scale, feed, 1)
+    stream = sublayer(stream, layer.attention_scale, attention, 0)
+    return stream if layer.feed_in is None else sublayer(stream, layer.feed_scale, feed_forward, 1)
 
 
 def weights_in_layer(
@@ -91,7 +81,7 @@ def norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -
 
 
 def dropped(stream: Stream, spec: EncoderSpec, keys: Drops | None, place: int) -> Stream:
-    """The stream with a share of its numbers set to zero and the others raised to keep the mean; whole without keys.
+    """Set a share of the numbers to zero and raise the others to keep the mean; nothing without keys.
 
     Four numbers share one 32-bit draw, so the share is a multiple of 1/256.
     """

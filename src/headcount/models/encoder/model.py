@@ -12,7 +12,7 @@ shift: the maps that follow a norm that comes first can learn both.
 Weights and tokens of half precision are multiplied as they are; norms and softmax are computed in float32.
 """
 
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 import equinox as eqx
 import jax
@@ -22,12 +22,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
-from ...keys import named_generator
 from ..attention import places_of, unread_keys
-from ..base import AbstractModel, absent_tokens, read_tokens
-from ..layers import looked_up, with_zeros
+from ..base import AbstractModel, absent_tokens
+from ..layers import Linear, initial_array, looked_up, with_zeros
 from .attention import Heads, Stream, Unread
-from .layer import Affine, EncoderLayer, apply_layer, dropped, norm, weights_in_layer
+from .layer import EncoderLayer, apply_layer, dropped, norm, weights_in_layer
 from .spec import EncoderSpec
 
 ALIGNED = 8
@@ -39,38 +38,39 @@ class Encoder(AbstractModel):
     """The weights of one model. Maps to and from `width` exist where the spec says."""
 
     layers: tuple[EncoderLayer, ...]
-    embed: Affine | None
+    embed: Linear | None
     class_token: Float[AnyArray, " stream"] | None
     position_table: Float[AnyArray, "length width"] | None
-    read: Affine | None
+    read: Linear | None
     final_scale: Float[AnyArray, ""] | None
     spec: EncoderSpec = eqx.field(static=True)
 
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target | TokenTargets:
         spec = self.spec
         asks_once = spec.answered_at != "tokens"
-        passed = _pass(self, tokens, key)
-        stream = passed.streams[-1]
+        streams, filled, _, _ = _pass(self, tokens, key)
+        stream = streams[-1]
         if spec.final_norm:
             stream = norm(stream, spec, self.final_scale)
-        read = (stream if asks_once else stream[passed.filled :])[:, : spec.width]
+        read = (stream if asks_once else stream[filled:])[:, : spec.width]
         if self.read is not None:
             read = jax.vmap(self.read)(read)
         return read[0] if asks_once else read
 
     def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
         """Return the weights in the order of `layers.0.heads`: the heads of all blocks that a layer averages."""
-        spec, passed = self.spec, _pass(self, tokens)
-        first = passed.filled
+        spec = self.spec
+        streams, first, seen, unread = _pass(self, tokens)
+        length = len(streams[0]) - first - (spec.answered_at == "sequence")
         asks = slice(first, first + 1) if spec.answered_at == "tokens" else slice(-1, None)
 
-        def weights(layer: EncoderLayer, stream: Stream) -> Float[AnyArray, "heads tokens"]:
-            keys = stream[passed.seen]
-            read = weights_in_layer(layer, spec, stream[asks], keys, rows_of(passed.unread, asks))[:, 0, first:]
+        def layer_weights(layer: EncoderLayer, stream: Stream) -> Float[AnyArray, "heads tokens"]:
+            keys = stream[seen]
+            read = weights_in_layer(layer, spec, stream[asks], keys, rows_of(unread, asks))[:, 0, first:]
             # A query that is no key reads nothing of itself; the class token is no token.
-            return jnp.pad(read, ((0, 0), (0, max(0, passed.length - read.shape[1]))))[:, : passed.length]
+            return jnp.pad(read, ((0, 0), (0, max(0, length - read.shape[1]))))[:, :length]
 
-        return tuple(weights(layer, stream) for layer, stream in zip(self.layers, passed.streams[:-1], strict=True))
+        return tuple(layer_weights(layer, stream) for layer, stream in zip(self.layers, streams[:-1], strict=True))
 
     def without_head(self, layer: int, head: int) -> Self:
         return eqx.tree_at(
@@ -79,53 +79,38 @@ class Encoder(AbstractModel):
             replace_fn=lambda output: with_zeros(output, axis=0, place=head),
         )
 
-    def in_raw_units(
-        self,
-        token_mean: Float[AnyArray, " dim"],
-        token_scale: Float[AnyArray, " dim"],
-        target_mean: Float[AnyArray, " outputs"],
-        target_scale: Float[AnyArray, " outputs"],
-    ) -> Self:
-        if not self.spec.standardises:
-            return self
-        embed, read = self.embed, self.read
-        assert embed is not None
-        assert embed.bias is not None
-        assert read is not None
-        assert read.bias is not None
-        if not self.spec.vocabulary:  # ids have no units
-            weight = embed.weight / token_scale
-            embed = Affine(weight, embed.bias - weight @ token_mean)
-        read = Affine(read.weight * target_scale[:, None], read.bias * target_scale + target_mean)
-        return eqx.tree_at(lambda model: (model.embed, model.read), self, (embed, read))
+    def outer_maps(self) -> tuple[Linear, Linear]:
+        assert self.embed is not None
+        assert self.read is not None
+        return self.embed, self.read
 
 
-def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -> Encoder:
+def draw_encoder(spec: EncoderSpec, seed: int | None, *, length: int, dim: int, outputs: int) -> Encoder:
     """Draw weights for sequences of `length` tokens as PyTorch draws its encoder layers."""
     stream, total, rank, head_dim = spec.stream_dim, spec.total_heads, spec.rank, spec.head_dim
 
     def uniform(*names: str | int, shape: tuple[int, ...], bound: float) -> Any:
-        drawn = named_generator(seed, "initial weights", *names).uniform(-bound, bound, shape)
-        return drawn.astype(np.float32)
+        return initial_array(seed, *names, shape=shape, draw=lambda random: random.uniform(-bound, bound, shape))
+
+    def constant(value: float, *shape: int) -> Any:
+        return initial_array(seed, shape=shape, draw=lambda _: np.full(shape, value))
 
     def zeros(*shape: int) -> Any:
-        return np.zeros(shape, np.float32) if spec.bias else None
+        return constant(0, *shape) if spec.bias else None
 
-    def affine(*names: str | int, before: int, after: int, fan_in: int | None = None) -> Affine:
+    def one() -> Any:
+        return constant(1) if spec.norm == "unit" else None
+
+    def affine(*names: str | int, before: int, after: int, fan_in: int | None = None) -> Linear:
         bound = (fan_in or before) ** -0.5
-        return Affine(
-            uniform(*names, "weight", shape=(after, before), bound=bound),
-            uniform(*names, "bias", shape=(after,), bound=bound) if spec.bias else None,
-        )
+        bias: Any = uniform(*names, "bias", shape=(after,), bound=bound) if spec.bias else None
+        return Linear(uniform(*names, "weight", shape=(after, before), bound=bound), bias)
 
     groups = spec.total_groups
     # PyTorch draws W_Q, W_K, W_V of one block as one matrix, with Glorot's bound for that.
     rows = spec.heads * rank + groups // spec.multiplier * (rank + head_dim)
     inwards = (6 / (stream + rows)) ** 0.5
     outwards = (spec.heads * head_dim) ** -0.5
-
-    def one() -> Any:
-        return np.ones((), np.float32) if spec.norm == "unit" else None
 
     def layer(place: int) -> EncoderLayer:
         return EncoderLayer(
@@ -160,25 +145,15 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
     )
 
 
-class Pass(NamedTuple):
-    """A sequence of `length` tokens on its way: the stream before every layer and after the last.
+def _pass(
+    model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None
+) -> tuple[list[Float[AnyArray, "_ stream"]], int, slice, Unread]:
+    """Return the stream before every layer and after the last, and how many places were added in front.
 
-    `filled` places in front were added; keys are the places `seen`, and some are `unread`: by every place, or by
-    each its own.
+    Then which places are keys, and which of these are unread: by every place, or by each its own.
     """
-
-    streams: list[Stream]
-    length: int
-    filled: int
-    seen: slice
-    unread: Unread
-
-
-def _pass(model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None) -> Pass:
     spec = model.spec
-    before = spec.width if model.embed is None else 1 if spec.vocabulary else model.embed.weight.shape[1]
-    length = None if model.position_table is None else len(model.position_table)
-    tokens = read_tokens(tokens, spec, dim=before, length=length)
+    tokens = model.read_tokens(tokens)
     absent = _absent(model, tokens) if spec.masks_padding else None
     if spec.masks_nan:
         assert absent is not None
@@ -197,7 +172,7 @@ def _pass(model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None) -> 
         own = None if drops is None else drops[2 * place + 1 : 2 * place + 3]
         stream = apply_layer(layer, spec, stream[asks], keys, rows_of(unread, asks), own)
         streams.append(stream)
-    return Pass(streams, len(tokens), filled, seen, unread)
+    return streams, filled, seen, unread
 
 
 def _unread(spec: EncoderSpec, absent: Bool[AnyArray, " places"] | None, count: int, seen: slice) -> Unread:
@@ -241,7 +216,7 @@ def _absent(model: Encoder, tokens: Tokens) -> Bool[AnyArray, " places"]:
 def _aligned(
     stream: Stream, absent: Bool[AnyArray, " length"] | None
 ) -> tuple[Float[AnyArray, "places stream"], Bool[AnyArray, " places"] | None, int]:
-    """The stream filled up in front to a multiple of eight places, which of them are absent, and how many were added.
+    """Fill the stream up in front to a multiple of eight places; return it, which are absent, and how many were added.
 
     Only in half precision: a GPU multiplies matrices of other lengths there at less than half the speed. A training
     step of a vision transformer with 65 tokens took 2.74 ms on an H200, filled up to 72 it took 2.35.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 
 from ..._choices import PRECISIONS, Activation, AnsweredAt, Norm, Padding, Positions, Precision
 from ..._options import option
-from ...errors import require, require_count
-from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec
-from ..base import Arrays, axis_size
+from ...errors import require
+from ..attention import ATTENTION_FIELDS, AbstractAttentionSpec, share_of_total_dim
+from ..base import Shapes
 
 if TYPE_CHECKING:
     from .model import Encoder
@@ -29,10 +29,7 @@ class EncoderSpec(AbstractAttentionSpec):
     enters attention and net, and not their sums: deep encoders then train in far fewer steps; `final_norm` norms once
     more before the answer is read, as they usually do.
 
-    `attention` is "soft"; "hard", all weight on the largest score; "linear", a kernel in place of the softmax; or
-    "top-k", a softmax over the `top_k` largest scores. `kv_heads` groups of each block's heads share keys and values;
-    None: every head has its own. With a `window` a token reads itself and `window` - 1 on either side, and the class
-    token, or a query that is not a key, the last `window`; with `causal` no token reads later ones.
+    How heads read, `kv_heads` to `top_k`, is in `AbstractAttentionSpec`; `kv_heads` is of each block's heads.
 
     `answered_at` is the task's: at every token; at the last one, the query; or for the whole sequence, at a learned
     query, the class token. The query is not a key unless `query_is_key`, as in BERT and in vision transformers.
@@ -44,10 +41,7 @@ class EncoderSpec(AbstractAttentionSpec):
     maps even where the sizes agree. Where width follows the head count, one count would otherwise lack them. With both
     maps and biases, stored tokens and targets are standardised for training, as the maps can take the units up; not
     where tokens of zeros are padding. With `vocabulary` ids a token is one id, and the map to the width looks it up in
-    a learned table.
-
-    Raises:
-        InputError: If a value is out of range.
+    a learned table. Raises `InputError` for values out of range.
 
     Example:
         >>> import numpy as np, headcount as hc
@@ -138,12 +132,6 @@ class EncoderSpec(AbstractAttentionSpec):
         return self.groups * self.multiplier
 
     @property
-    def axis_sizes(self) -> dict[str, int]:
-        """Sizes of the axes of a layer's heads; heads and groups are those of all blocks."""
-        sizes = {"heads": self.total_heads, "groups": self.total_groups, "rank": self.rank, "head_dim": self.head_dim}
-        return sizes | {"stream": self.stream_dim}
-
-    @property
     def total_dim(self) -> int:
         """Numbers that one block's heads compare."""
         return self.heads * self.rank
@@ -167,7 +155,7 @@ class EncoderSpec(AbstractAttentionSpec):
 
         Raises `InputError` where heads do not divide total_dim, or each had more numbers than the width projected.
         """
-        require_count("heads", heads)
+        rank = share_of_total_dim(total_dim, heads=heads, field="rank")
         most = cls(heads=heads, rank=1, **others).stream_dim
         require(
             total_dim <= heads * most,
@@ -176,47 +164,24 @@ class EncoderSpec(AbstractAttentionSpec):
             what="total_dim",
             given=total_dim,
         )
-        require(
-            total_dim >= heads and total_dim % heads == 0,
-            f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set rank instead.",
-            what="total_dim",
-            given=total_dim,
-        )
-        return cls(heads=heads, rank=total_dim // heads, **others)
+        return cls(heads=heads, rank=rank, **others)
 
     def with_rank(self, rank: int) -> Self:
         """Return the same with another rank, and with it another head_dim where the two are one number."""
         return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
 
-    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Encoder":
-        from .model import draw
+    def init(self, seed: int | None, *, length: int, dim: int, outputs: int) -> "Encoder":
+        from .model import draw_encoder
 
         self.require_length(length)
-        return draw(self, seed, length=length, dim=dim, outputs=outputs)
+        return draw_encoder(self, seed, length=length, dim=dim, outputs=outputs)
 
-    def sizes(self, arrays: Arrays) -> dict[str, int]:
+    def sizes_of(self, shapes: Shapes) -> dict[str, int]:
         return {
-            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else self.least_length,
-            "dim": self._dim(arrays),
-            "outputs": axis_size(arrays, "read.weight", 0) if "read.weight" in arrays else self.width,
+            "length": shapes.get("position_table", (self.least_length,))[0],
+            "dim": 1 if self.vocabulary else shapes.get("embed.weight", (0, self.width))[1],
+            "outputs": shapes.get("read.weight", (self.width,))[0],
         }
-
-    def _dim(self, arrays: Arrays) -> int:
-        if self.vocabulary:
-            return 1
-        return axis_size(arrays, "embed.weight", 1) if "embed.weight" in arrays else self.width
-
-    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
-        stream, one = self.stream_dim, int(self.bias)
-        scales = (2 if self.hidden else 1) if self.norm == "unit" else 0
-        last = int(self.final_norm and self.norm == "unit")
-        biases = one * (self.total_heads * self.rank + self.total_groups * self.head_dim + stream)
-        feed = 2 * stream * self.hidden + one * (self.hidden + stream) if self.hidden else 0
-        ends = ((self.vocabulary or dim, self.width, self.embeds(dim)), (self.width, outputs, self.reads(outputs)))
-        maps = sum((before + one) * after for before, after, there in ends if there)
-        positions = 0 if self.positions == "none" else length * self.width
-        class_token = stream if self.answered_at == "sequence" else 0
-        return self.layers * (self.head_parameters + biases + feed + scales) + maps + positions + class_token + last
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
         once = self.answered_at != "tokens"

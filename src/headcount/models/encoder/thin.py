@@ -35,7 +35,7 @@ LogSums = Float[AnyArray, "queries heads"]
 
 @jax.custom_vjp
 def mix(queries: Queries, keys: Keys, values: Values, unread: Unread) -> Read:
-    """sum_s softmax_s(q_t . k_s) v_s over the keys that are read, for every query and head."""
+    """Return sum_s softmax_s(q_t . k_s) v_s over the keys that are read, for every query and head."""
     return _mix(queries, keys, values, unread)[0]
 
 
@@ -86,7 +86,7 @@ def _scores(queries: Queries, keys: Keys, unread: Unread, *, keys_first: bool = 
 def _products(
     left: Float[AnyArray, "some_tokens numbers heads"], right: Float[AnyArray, "others numbers heads"]
 ) -> OfPairs:
-    """left_t . right_s for every pair of tokens and every head."""
+    """Return left_t . right_s for every pair of tokens and every head."""
     return functools.reduce(jnp.add, (left[:, None, n] * right[None, :, n] for n in range(left.shape[1])))
 
 

@@ -173,7 +173,7 @@ def _straight(line: Sequence[Capacity]) -> str:
 
 @claims_that(
     "In every shape a seed has all labels right of H (min(n, d_h) - 1) + 1 examples or more, as proved.",
-    f"so many examples were not tried with {MIN_SEEDS} seeds",
+    f"this many examples were not tried with {MIN_SEEDS} seeds",
 )
 def proved_claim(found: Sequence[Capacity]) -> Cases:
     """A theorem about some weights; training must find them, so this can fail."""

@@ -14,11 +14,11 @@ from ...cli.arguments import counts
 from ...cli.backend import BackendOption
 from ...cli.options import On, Workers
 from ...cli.plans import describe_plan
-from ...cli.running import run, settled, training_on
+from ...cli.running import run_shown, settled, training_on
 from ...engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
 from ...errors import InputError, require
 from ...report.document import Document, Entry, Grid, line
-from ...report.progress import bytes_progress, counted_progress
+from ...report.progress import counted_progress, worded_progress
 from ...report.reading import documents_of, what_was_lost
 from ...report.render import write_report
 from ...report.render.words import spoken_time
@@ -70,10 +70,10 @@ def reproduce(
         str | None,
         typer.Option(help="cifar*, marco*: only these T, as the tables count: 65,145; rank-*: these N."),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="cifar*, marco*, rank-*: only so many seeds.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="cifar*, marco*, rank-*: only this many seeds.")] = None,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="rank-*: so many training steps instead; they are another experiment of the folder."),
+        typer.Option(min=1, help="rank-*: this many training steps instead, another experiment of the folder."),
     ] = None,
     norms: Annotated[
         str | None,
@@ -85,7 +85,7 @@ def reproduce(
     epochs: Annotated[
         str | None,
         typer.Option(
-            help="cifar*: so many epochs instead, another experiment of the folder unless they are the scale's own; "
+            help="cifar*: this many epochs instead, another experiment of the folder unless they are the scale's own; "
             "marco-epochs: only these."
         ),
     ] = None,
@@ -165,7 +165,7 @@ def _document(each: AnyStudy, asked: Mapping[str, Any], scale: Scale, folder: Pa
     if isinstance(each, ClosedFormStudy):
         document = _computed(each, scale, folder)
     else:
-        summary: RunSummary = run(part_of(each, scale, asked), folder, run_sweep, executor)
+        summary: RunSummary = run_shown(part_of(each, scale, asked), folder, run_sweep, executor)
         failed = summary.failed
         document = _trained(each, scale, folder, summary)
     if document is None:
@@ -196,8 +196,10 @@ def _with_data(each: RealDataStudy, folder: Path | None, embeddings: Path | None
             f"{each.name} is a study of real data: pass --data DIR (an empty folder is filled by downloading).",
             what="data",
         )
-    with bytes_progress(messages) as on_bytes:
-        return each.with_data(folder, embeddings=embeddings, on_bytes=lambda _, done, total: on_bytes(done, total))
+    with worded_progress(messages, "bytes") as tick:
+        return each.with_data(
+            folder, embeddings=embeddings, on_bytes=lambda _, done, total: tick(done, total, "fetching")
+        )
 
 
 def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Document:
@@ -207,7 +209,7 @@ def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Document:
         with counted_progress(messages, "computing", left, "pieces") as on_done:
             pieces = each.compute_missing(folder, scale, on_done, this_command())
     except KeyboardInterrupt:
-        say(f"Stopped. What is computed is kept in {folder}; run the same command to go on.")
+        say(f"Stopped. What is computed is kept in {folder}; run the same command to continue.")
         raise typer.Exit(130) from None
     with readable(folder / FILE_NAME):
         return each.document(pieces, scale)

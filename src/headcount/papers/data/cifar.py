@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Int32, UInt8
 
 from ..._limits import require_fits
-from ...data.images import ImageSet, reason
+from ...data.images import ImageSet
 from ...data.memory import read_limited
-from ...errors import InputError, require
+from ...errors import InputError, one_line_of, require
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SIDE = 32
@@ -102,7 +102,7 @@ def _read_archive(path: Path) -> list[Batch]:
     except InputError:
         raise
     except Exception as error:  # gzip, zlib and tarfile raise many kinds for a damaged file
-        raise InputError(f"{path} is truncated or damaged ({reason(error)}); download it again.") from error
+        raise InputError(f"{path} is truncated or damaged ({one_line_of(error)}); download it again.") from error
     missing = [name for name in BATCHES if name not in contents]
     require(not missing, f"{path} lacks {', '.join(missing)}; {AGAIN}.")
     return [_decode(contents[name], path / name) for name in BATCHES]

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float32, Int, Int32
 
-from ...data.images import reason
-from ...data.memory import require_fits
-from ...errors import HeadcountError, InputError, require
+from ..._limits import require_fits
+from ...errors import HeadcountError, InputError, one_line_of, require
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -185,7 +184,7 @@ def _tensors(path: Path) -> dict[str, np.ndarray]:
     except InputError:
         raise
     except Exception as error:  # safetensors raises its own kind, and numpy others for types it lacks
-        raise InputError(f"{path} cannot be read as safetensors ({reason(error)}); {AGAIN}.") from error
+        raise InputError(f"{path} cannot be read as safetensors ({one_line_of(error)}); {AGAIN}.") from error
     return {part: np.ascontiguousarray(array, np.float32) for part, array in tensors.items()}
 
 
@@ -211,7 +210,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises a bare Exception
-        raise InputError(f"{path} cannot be read as a tokenizer ({reason(error)}); {AGAIN}.") from error
+        raise InputError(f"{path} cannot be read as a tokenizer ({one_line_of(error)}); {AGAIN}.") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

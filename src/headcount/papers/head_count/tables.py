@@ -16,7 +16,7 @@ from ...answer.metric import TRAIN_NMSE
 from ...answer.signals import REVERSED, reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart, heat_map, reversal_chart
-from ...report.experiment import headline
+from ...report.experiment import headline_about
 from ..base import AbstractSpec, AbstractTask, Part, Scale, Study, StudyEffort, StudyResults, effort_over
 from ..charts import chart_along
 from ..claims.heads import (
@@ -104,7 +104,7 @@ def table_study(
         table = results.table()
         found = answer(table)
         return {
-            "headline": headline(subject, found),
+            "headline": headline_about(subject, found),
             "claims": (*judged(rules, table, one_seed(published)), magnitude_claim(table, published)),
             "table": table,
             "answer": found,

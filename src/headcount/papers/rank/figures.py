@@ -283,7 +283,7 @@ POSITIONS = rank_study(
     _positions_claims,
     name="rank-positions",
     title="Figure of positions, arXiv 2407.16153",
-    asks="Whether learned position codes, added or set beside the points, change what rank does.",
+    asks="Whether learned position codes, added to the points or appended to them, change what rank does.",
     efforts=rank_efforts(
         smoke={"heads": (1, 2, 8), "layers": (1,), "multipliers": (4,)},
         laptop={"heads": (1, 2, 8), "layers": (1,), "multipliers": (4,)},

@@ -106,7 +106,7 @@ class CifarStudy(RealDataStudy):
         if not path.is_file():
             return ()
         caption = "images at drawn places of larger frames, which the colours of their border pixels fill (Figure 6)"
-        return (Picture(name="frames", title="What the models see", png=path.read_bytes(), caption=caption),)
+        return (Picture(title="What the models see", png=path.read_bytes(), caption=caption),)
 
 
 def effort_of(effort: LabelledEffort, task: AbstractTask) -> LabelledEffort:

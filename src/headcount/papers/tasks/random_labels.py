@@ -18,8 +18,7 @@ from ..._choices import AnsweredAt, require_choice
 from ..._shapes import AnyArray, Key, Tokens
 from ...errors import require, require_count
 from ...keys import named_generator
-from ...tasks.base import Examples, Split, Tokenise
-from ...tasks.labelled import LabelledTask
+from ...tasks.base import AbstractTask, Examples, Split, Tokenise
 from ...tasks.objective import AbstractObjective, Classification
 
 Context = Literal["shared", "own"]
@@ -41,7 +40,7 @@ class AsStored(Tokenise):
         return jnp.asarray(content)
 
 
-class RandomLabels(LabelledTask):
+class RandomLabels(AbstractTask):
     """A random label for every query, after a context of `length` - 1 tokens.
 
     Args:

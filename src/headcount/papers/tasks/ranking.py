@@ -23,8 +23,8 @@ from ..._choices import AnsweredAt, require_choice
 from ..._shapes import AnyArray, Key, Tokens
 from ...errors import require, require_count
 from ...keys import named_generator
-from ...tasks.base import Examples, Split, Tokenise, fingerprint
-from ...tasks.labelled import LabelledTask, split_indices
+from ...tasks.base import AbstractTask, Examples, Split, Tokenise, fingerprint
+from ...tasks.labelled import split_indices
 from ...tasks.objective import Choice
 from ..data.embeddings import WordEmbeddings
 from ..data.mining import given_negatives, min_usable, mine
@@ -97,7 +97,7 @@ class JoinedPairs(Tokenise):
         return jnp.where(present[:, None], normed * self.gain + self.shift, 0.0)
 
 
-class Ranking(LabelledTask):
+class Ranking(AbstractTask):
     """Choosing the candidate passage that answers a query; `length` is the number of candidates.
 
     Args:
@@ -176,26 +176,32 @@ class Ranking(LabelledTask):
 
     @property
     def outputs(self) -> int:
+        """One score per candidate."""
         return 1
 
     @property
     def answered_at(self) -> AnsweredAt:
+        """At every candidate's token, or once per pair of a query and a candidate."""
         return "tokens" if self.layout == "candidates" else "query"
 
     @property
     def objective(self) -> Choice:
+        """The choice of one candidate."""
         return Choice(self.length)
 
     @property
     def tokenise(self) -> Tokenise:
+        """Turns a query with its candidates into the tokens of its sequences."""
         return self.tokens_of
 
     @property
     def sequences(self) -> tuple[int, int]:
+        """How many sequences an example has, and the tokens of each."""
         return (self.length, self.pair_tokens) if self.layout == "pairs" else (1, self.length + 1)
 
     @property
     def padded(self) -> bool:
+        """Whether sequences have absent tokens: pairs have unequal lengths."""
         return self.layout == "pairs"
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:

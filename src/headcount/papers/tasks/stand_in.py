@@ -6,8 +6,7 @@ import equinox as eqx
 
 from ..._choices import AnsweredAt
 from ...errors import InputError, require
-from ...tasks.base import Split, Tokenise
-from ...tasks.labelled import LabelledTask
+from ...tasks.base import AbstractTask, Split, Tokenise
 from ...tasks.objective import AbstractObjective, Choice, Classification
 
 
@@ -18,7 +17,7 @@ class Nothing(Tokenise):
         raise InputError("a stand-in has no examples; bind the study to its data.")
 
 
-class StandIn(LabelledTask):
+class StandIn(AbstractTask):
     """Sizes of a task of `count` examples: `classes` of images, or candidates to choose one from where it is 0.
 
     `pair_tokens` are the tokens of each sequence where an example is one sequence per candidate, otherwise 0. `longest`

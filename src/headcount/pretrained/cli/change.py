@@ -23,7 +23,7 @@ from .running import AT_BEST, change, checked
 MODEL = "A folder with config.json and weights, or a name on the Hugging Face hub."
 DATA = "Text lines, scored pairs, an image folder, or FILE.py:loss (default: drawn from the model itself)."
 OUT = "Where the smaller model is written; must be new or empty."
-RECOVER = "After the refit, train for so many steps towards the original's answers; 0: the refit alone."
+RECOVER = "After the refit, train for this many steps towards the original's answers; 0: the refit alone."
 RECOVERED = "What --recover trains: output (the output projections), low-rank (a rank-8 update of all projections)."
 KEEP = "Heads that every layer keeps; with --unequal, on average."
 REMOVE = "Instead: a share of all heads (20%) or a number of them (12), rounded to one count per layer."

@@ -118,7 +118,7 @@ def _measure_with_store(subject: "Subject", folder: Path) -> "Inspection":
         except KeyboardInterrupt:
             own = [each.facts for each in store.progress() if each.task == subject.experiment.task]
             kept = max(map(measured_facts, own), default=0)
-            say(f"Stopped. {kept} facts are kept in {folder}. To go on, run the same command:")
+            say(f"Stopped. {kept} facts are kept in {folder}. To continue, run the same command:")
             say(f"  {command}")
             raise typer.Exit(130) from None
 

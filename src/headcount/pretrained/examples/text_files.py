@@ -77,7 +77,7 @@ def _of_rows(path: Path, lines: Numbered) -> list[Pair]:
     if path.suffix == ".tsv":
         rows = [(number, line.split("\t")) for number, line in lines]
     else:
-        reader = csv.reader(line for _, line in lines)  # a quoted field may go on in the next line
+        reader = csv.reader(line for _, line in lines)  # a quoted field may continue in the next line
         rows = [(lines[reader.line_num - 1][0], row) for row in reader]
     if len(rows[0][1]) == 3 and _number(rows[0][1][2]) is None:
         rows = rows[1:]

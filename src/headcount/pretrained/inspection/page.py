@@ -153,7 +153,7 @@ def incomplete(model: TrainedModel, command: str) -> str:
 
 def go_on(command: str) -> str:
     """What continues an inspection that was started by this command, or from Python where it is empty."""
-    return f"To go on, run: {command}" if command else "To go on, run the same Python code again."
+    return f"To continue, run: {command}" if command else "To continue, run the same Python code again."
 
 
 def _evidence(model: TrainedModel, command: str) -> Iterator[tuple[str, str]]:

@@ -181,9 +181,9 @@ class Inspection:
             InputError: If the ending is another.
             HeadcountError: If the file cannot be written.
         """
-        from ...report.render.figure import draw, save_figure
+        from ...report.render.figure import draw_figure, save_figure
 
-        figure = draw(self.document.charts[0], self.document.headline)
+        figure = draw_figure(self.document.charts[0], self.document.headline)
         if path is not None:
             save_figure(figure, Path(path))
         return figure

@@ -10,9 +10,9 @@ from ..files import write_whole
 
 def save_chart(chart: Chart | HeatMap, path: Path, title: str | None = None) -> None:
     """Draw a chart into a file, in the format that the path ends in; `title` replaces the chart's own."""
-    from .figure import draw, save_figure
+    from .figure import draw_figure, save_figure
 
-    save_figure(draw(chart, title), path)
+    save_figure(draw_figure(chart, title), path)
 
 
 def write_report(documents: list[Document], path: Path, *, folder: str, warnings: Iterable[str] = ()) -> None:

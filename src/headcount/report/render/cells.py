@@ -1,13 +1,12 @@
 """Draws a heat map: coloured cells with their values, and lines over them."""
 
-import functools
 import math
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, LogNorm, to_hex
+from matplotlib.colors import LogNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import TransformedPatchPath
@@ -17,20 +16,20 @@ from ..chart import HeatMap, Line
 from .ink import FONT, INK, QUIET, RULE, label_axes, literal, page_size
 from .ticks import far_enough, log_ticks, tick_text
 
-DARK, LIGHT = "#000000", "#ffffff"
-"""Text on a light and on a dark cell."""
-COLOURS = "cividis"
+DARK, LIGHT, DARK_FROM = "#000000", "#ffffff", 0.47
+"""Text on a light and on a dark cell, and the share of the scale from which a cell is light."""
+COLOURS = matplotlib.colormaps["cividis"]
 """Reads the same in every colour vision."""
 MIN_FONT = 4.0
 """Values that would be smaller are not written; a cell's tooltip and the table have them."""
-
-
+MARGIN = 0.3
+"""Share of the distance between two cells' centres that a line over them leaves free at each end."""
 VALUE_LETTERS = 7
 """Letters of the longest value, such as 1.0e-05."""
 
 
 def draw_cells(axes: Axes, chart: HeatMap) -> None:
-    """The cells; values are written where there is room for them."""
+    """Draw the cells; values are written where there is room for them."""
     rows, columns = chart.values.shape
     width, height = page_size(chart)
     wide, tall = (width - 50) / columns, (height - 46) / rows
@@ -55,7 +54,7 @@ def draw_cells(axes: Axes, chart: HeatMap) -> None:
 
 
 def add_colour_bar(figure: Figure, axes: Axes, chart: HeatMap) -> None:
-    """The scale of a map."""
+    """Draw the scale of a map."""
     bar = figure.colorbar(ScalarMappable(LogNorm(*chart.scale), COLOURS), ax=axes, label=chart.scale_label)
     _, _, ticks = log_ticks(*chart.scale)
     bar.minorticks_off()
@@ -66,30 +65,13 @@ def add_colour_bar(figure: Figure, axes: Axes, chart: HeatMap) -> None:
 
 
 def colour_of(share: float) -> str:
-    """The colour at a share of the scale."""
-    return to_hex(_colours()(share))
+    """Return the colour at a share of the scale."""
+    return to_hex(COLOURS(share))
 
 
-@functools.cache
-def _colours() -> Colormap:
-    return matplotlib.colormaps[COLOURS]  # a copy each time, with all its colours to be made again
-
-
-def ink_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on a colour."""
-    return max((DARK, LIGHT), key=lambda ink: contrast(ink, colour))
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours, from 1 to 21, as WCAG defines it."""
-    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+def ink_on(share: float) -> str:
+    """Return black or white, whichever is easier to read on the colour at a share of the scale."""
+    return DARK if share > DARK_FROM else LIGHT
 
 
 def _draw_cell(
@@ -105,22 +87,25 @@ def _draw_cell(
     axes.add_artist(box)  # unlike add_patch, without a look at the limits, which are set
     if size < MIN_FONT:
         return
-    ink = ink_on(colour) if known else INK
+    ink = ink_on(share) if known else INK
     axes.text(j, i, words, ha="center", va="center_baseline", color=ink, fontsize=size, gid=name, zorder=1)
 
 
 def _draw_over_cells(axes: Axes, line: Line, k: int, size: float) -> None:
-    """A line dark on a light edge, which shows on every colour of the map."""
-    strokes = np.array([[*start, *end] for start, end in line.strokes()])
-    gaps = np.full(len(strokes), np.nan)
-    x, y = (np.stack([strokes[:, c], strokes[:, c + 2], gaps], axis=1).ravel() for c in (0, 1))
+    """Draw a line dark on a light edge, which shows on every colour of the map."""
+    points = np.array(line.points, float)
+    margin = MARGIN * np.diff(points, axis=0)
+    starts, ends = points[:-1] + margin, points[1:] - margin
+    x, y = np.stack([starts, ends, np.full_like(starts, np.nan)], axis=1).reshape(-1, 2).T
     for colour, width in ((LIGHT, 2.6), (DARK, 0.9)):
         axes.plot(
             x, y, color=colour, linewidth=width, solid_capstyle="round", gid=f"equal {k}", zorder=3, clip_on=False
         )
+    middle_x, middle_y = points[:2].mean(axis=0)
     box = {"boxstyle": "round,pad=0.18", "facecolor": LIGHT, "edgecolor": "none"}
     axes.text(
-        *line.label_at,
+        middle_x,
+        middle_y,
         literal(line.label),
         ha="center",
         va="center",

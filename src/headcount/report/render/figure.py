@@ -30,8 +30,8 @@ class NotebookFigure(Figure):
         return _saved(self, "svg", {"Date": None}).decode()
 
 
-def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
-    """A figure for a paper: the chart with title, legend or colour bar, and caption."""
+def draw_figure(chart: Chart | HeatMap, title: str | None = None) -> Figure:
+    """Draw a figure for a paper: the chart with title, legend or colour bar, and caption."""
     figure = NotebookFigure(figsize=(7.2, 4.2 + (page_size(chart)[1] - PAGE_SIZE[1]) / 72), layout="constrained")
     axes = figure.add_subplot()
     if isinstance(chart, Chart):
@@ -47,7 +47,7 @@ def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
 
 
 def draw_bare(chart: Chart | HeatMap) -> Figure:
-    """The chart alone, in the page's size; title, legend and caption are the page's."""
+    """Draw the chart alone, in the page's size; title, legend and caption are the page's."""
     width, height = page_size(chart)
     figure = Figure(figsize=(width / 72, height / 72))
     axes = figure.add_axes((0, 0, 1, 1))
@@ -66,7 +66,7 @@ def draw_bare(chart: Chart | HeatMap) -> Figure:
 
 
 def to_svg(figure: Figure) -> str:
-    """The figure as SVG with text as text; equal figures give equal text."""
+    """Return the figure as SVG with text as text; equal figures give equal text."""
     return _saved(figure, "svg", {"Date": None}, fonttype="none", transparent=True).decode()
 
 

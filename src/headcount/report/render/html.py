@@ -38,70 +38,47 @@ _SEVERAL = {Verdict.HOLDS: "hold", Verdict.DIFFERS: "differ", Verdict.UNDECIDED:
 
 
 def page(documents: Sequence[Document], *, folder: str, warnings: Iterable[str] = ()) -> str:
-    """The whole page: the answer of one document is its title; several are counted, and an overview leads to each."""
+    """Return the page: the answer of one document is its title; several are counted, and an overview leads to each."""
+    content = Markup(page_content(documents, folder=folder, warnings=warnings))
+    shown = {"policy": POLICY, "style": Markup(style()), "script": Markup(_asset("page.js"))}
+    return _rendered("page", **shown, version=__version__, folder=folder, content=content)
+
+
+def page_content(documents: Sequence[Document], *, folder: str, warnings: Iterable[str] = ()) -> str:
+    """Return what is between the head and the foot of a page."""
     several = len(documents) > 1
-    shared = tuple(note for note in documents[0].notes if several and all(note in each.notes for each in documents))
-    explained: set[str] = set()
-    parts = []
-    for place, document in enumerate(documents, start=1):
-        new = document.unit not in explained
-        explained.add(document.unit)
-        part = document_html(document, place, level=2 if several else 1, explain=new, shared=shared)
-        parts.append(Markup(part))
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            policy=POLICY,
-            style=Markup(style()),
-            script=Markup(script()),
-            version=__version__,
-            folder=folder,
-            warnings=list(warnings),
-            documents=documents,
-            parts=parts,
-            shared=shared,
-        )
-    )
+    shared = [note for note in documents[0].notes if all(note in each.notes for each in documents)] if several else []
+    parts, units = [], [document.unit for document in documents]
+    for place, document in enumerate(documents):
+        unit = "" if document.unit in units[:place] else document.unit  # is said once
+        parts.append(Markup(_document_html(document, place + 1, level=2 if several else 1, unit=unit, shared=shared)))
+    return _rendered("content", folder=folder, warnings=list(warnings), documents=documents, parts=parts, shared=shared)
 
 
-def document_html(
-    document: Document, place: int, *, level: int = 2, explain: bool = True, shared: Iterable[str] = ()
-) -> str:
-    """One document, whole and by itself; a page that shows it needs `style()` and `script()`.
-
-    Args:
-        document: What is shown.
-        place: Its number on the page, which makes its ids unique.
-        level: The level of its heading, 1 to 6; its parts are one below.
-        explain: Whether to say what the errors are.
-        shared: Notes that the page has for all documents.
-    """
-    shown = replace(document, blocks=tuple(block for block in document.blocks if _is_on_page(block)))
-    return (
-        _environment()
-        .get_template("document.html.j2")
-        .render(
-            document=shown,
-            place=place,
-            level=level,
-            own=document.kind != "study",
-            unit=document.unit if explain else "",
-            shared=tuple(shared),
-            texts={role: [each.plain for each in shown.blocks_of(Text) if each.role == role] for role in ROLES},
-            heads=shown.blocks_of(HeadsRead),
-            pictures=shown.blocks_of(Picture),
-            error_grids=[grid for grid in shown.blocks_of(Grid) if grid.errors],
-            facts=shown.blocks_of(NamedFacts),
-            notes=shown.blocks_of(Notes),
-            # The page itself needs no advice to be made.
-            steps=[
-                step
-                for block in shown.blocks_of(Steps)
-                for step in block.steps
-                if not step.command.startswith("headcount report ")
-            ],
-        )
+def _document_html(document: Document, place: int, *, level: int, unit: str, shared: Sequence[str]) -> str:
+    """Write one document; `level` is that of its heading, and the page has `shared` notes for all documents."""
+    shown = replace(document, blocks=tuple(each for each in document.blocks if _is_on_page(each)))
+    return _rendered(
+        "document",
+        document=shown,
+        place=place,
+        level=level,
+        own=document.kind != "study",
+        unit=unit,
+        shared=shared,
+        texts={role: [each.plain for each in shown.blocks_of(Text) if each.role == role] for role in ROLES},
+        heads=shown.blocks_of(HeadsRead),
+        pictures=shown.blocks_of(Picture),
+        error_grids=[grid for grid in shown.blocks_of(Grid) if grid.errors],
+        facts=shown.blocks_of(NamedFacts),
+        notes=shown.blocks_of(Notes),
+        # The page itself needs no advice to be made.
+        steps=[
+            step
+            for block in shown.blocks_of(Steps)
+            for step in block.steps
+            if not step.command.startswith("headcount report ")
+        ],
     )
 
 
@@ -109,35 +86,20 @@ def _is_on_page(block: Any) -> bool:
     return getattr(block, "shown", "always") != "terminal"
 
 
-def figure_html(chart: Chart | HeatMap, prefix: str, *, level: int = 3) -> str:
-    """One chart with its legend; `prefix` begins its ids, and no other chart of the page may have it."""
-    content = '{% import "macros.html.j2" as macros with context %}{{ macros.figure(chart, prefix, level) }}'
-    return _environment().from_string(content).render(chart=chart, prefix=prefix, level=level)
-
-
 def style() -> str:
-    """The style of every page."""
+    """Return the style of every page."""
     return _asset("page.css")
 
 
-def script() -> str:
-    """The script of every page: themes, legends, tooltips, copying. It also works on sections that come later."""
-    return _asset("page.js")
-
-
 def summary(document: Document) -> str:
-    """A document in a few lines of HTML, for a notebook: its answer in words, and the smallest error over seeds."""
+    """Return a document in a few lines of HTML, for a notebook: its answer in words, the smallest error over seeds."""
     prose = [each.words[0] for each in document.blocks_of(Text) if each.role == "prose"]
     grids = [grid for grid in document.blocks_of(Grid) if grid.errors and grid.shown == "always"]
-    return _environment().get_template("summary.html.j2").render(document=document, prose=prose, grids=grids)
+    return _rendered("summary", document=document, prose=prose, grids=grids)
 
 
-def grids_html(grids: Iterable[Grid]) -> str:
-    """Grids, for a page with `style()`."""
-    content = (
-        '{% import "macros.html.j2" as macros with context %}{% for grid in grids %}{{ macros.grid(grid) }}{% endfor %}'
-    )
-    return _environment().from_string(content).render(grids=grids)
+def _rendered(template: str, **content: Any) -> str:
+    return _environment().get_template(f"{template}.html.j2").render(**content)
 
 
 @functools.cache
@@ -168,34 +130,32 @@ def _environment() -> Environment:
 
 
 def _scale(chart: HeatMap) -> dict[str, Any]:
-    """The ends of a map's scale in words, and the colours between them."""
+    """Return the ends of a map's scale in words, and the colours between them."""
     low, high = (tick_text(end, chart.scale, log=True) for end in chart.scale)
     return {"low": low, "high": high, "colours": [colour_of(place / (_RAMP - 1)) for place in range(_RAMP)]}
 
 
 @functools.cache
 def _asset(name: str) -> str:
-    """A file of ours, which the page holds as it is."""
+    """Read a file of ours, which the page holds as it is."""
     return (files("headcount.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _png_size(png: bytes) -> Markup:
-    """The size of a picture as attributes, so that the page does not move while it is read."""
-    if png[:8] != b"\x89PNG\r\n\x1a\n":
-        return Markup("")
+    """Return the size of a picture as attributes, so that the page does not move while it is read."""
     width, height = struct.unpack(">II", png[16:24])
     return Markup(f'width="{width}" height="{height}"')
 
 
 def _tally(document: Document) -> list[tuple[Verdict, str]]:
-    """How many claims have each verdict, in words."""
+    """Count the claims of each verdict, in words."""
     counts = Counter(claim.verdict for claim in document.claims)
     words = {verdict: verdict.value if counts[verdict] == 1 else several for verdict, several in _SEVERAL.items()}
     return [(verdict, f"{counts[verdict]} {words[verdict]}") for verdict in _SEVERAL if counts[verdict]]
 
 
 def _legend(chart: Chart, drawing: Inlined) -> tuple[list[tuple[Series, str | None]], list[tuple[str, str]]]:
-    """The buttons of a chart.
+    """Return the buttons of a chart.
 
     One for each colour: its first series, and the id of its marker where one is drawn. One more for descended models,
     published lines or fits that share the colours of others.

@@ -16,14 +16,14 @@ FONT = {"tick": 10.0, "label": 10.2, "value": 10.0, "level": 8.6, "drop": 10.4}
 
 
 def page_size(chart: Chart | HeatMap) -> tuple[int, int]:
-    """Points of a chart on the page; a heat map of many rows is taller."""
+    """Return the size of a chart on the page; a heat map of many rows is taller."""
     width, height = PAGE_SIZE
     rows = len(chart.rows) if isinstance(chart, HeatMap) else 0
     return width, min(MAX_HEIGHT, max(height, 46 + ROW * rows))
 
 
 def label_axes(axes: Axes, x_label: str, y_label: str) -> None:
-    """Labels, ticks and the lines of the axes, in their colours and with their roles."""
+    """Draw labels, ticks and the lines of the axes, in their colours and with their roles."""
     axes.set_xlabel(literal(x_label), fontsize=FONT["label"], color=INK, gid="label")
     axes.set_ylabel(literal(y_label), fontsize=FONT["label"], color=INK, gid="label")
     axes.tick_params(labelsize=FONT["tick"], labelcolor=QUIET, color=QUIET, length=3)
@@ -35,5 +35,5 @@ def label_axes(axes: Axes, x_label: str, y_label: str) -> None:
 
 
 def literal(text: str) -> str:
-    """Text as it is: a dollar sign in a task's name starts no formula, and what XML cannot hold is replaced."""
+    """Escape text: a dollar sign in a task's name starts no formula, and what XML cannot hold is replaced."""
     return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text).replace("$", r"\$")

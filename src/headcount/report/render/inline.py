@@ -6,8 +6,9 @@ share data-place and data-kind, by which the legend's buttons hide them. Ids beg
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree as Tree
 
 from ..chart import COLOURS, Chart, HeatMap
@@ -51,14 +52,24 @@ def inlined(chart: Chart | HeatMap, prefix: str) -> Inlined:
     for group in drawing.iter(f"{_SVG}g"):
         role, *indices = group.get("id", "").split(" ")
         if role in _ROLES:
-            _ROLES[role](builder, group, tuple(map(int, indices)), role)
+            _ROLES[role](builder, group, role, *map(int, indices))
     return Inlined(Tree.tostring(builder.svg, encoding="unicode"), builder.marks)
+
+
+_TIPS: dict[str, Callable[..., str]] = {
+    "span": lambda chart: chart.span.name,
+    "level": lambda chart, *levels: "; ".join(chart.levels[k].words for k in levels),
+    "cell": lambda chart, i, j: chart.tip(i, j),
+    "equal": lambda chart, k: chart.lines[k].name,
+}
+"""What groups of artists say when they are pointed at, by role."""
+_OWN_COLOURS = {"cell": ("fill",), "equal": ("fill", "stroke")}
 
 
 class _Builder:
     """Copies what a drawing shows into `svg`, role by role."""
 
-    def __init__(self, chart: Chart | HeatMap, prefix: str, svg: Tree.Element):
+    def __init__(self, chart: Any, prefix: str, svg: Tree.Element):
         self.chart, self.prefix, self.svg = chart, prefix, svg
         self.defs = Tree.SubElement(svg, "defs")
         self.shapes: dict[str, str] = {}  # a marker's outline to its id
@@ -66,90 +77,55 @@ class _Builder:
         self.marks: dict[int, str] = {}
         self.groups: dict[tuple[str, tuple[int, ...]], Tree.Element] = {}  # what shares a tooltip
 
-    def plain(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        """Labels, ticks, grid lines, the axis, and the band of a series."""
+    def plain(self, group: Tree.Element, role: str, *series: int) -> None:
+        """Copy labels, ticks, grid lines, the axis, and the band of a series."""
         for child in self.shown(group):
             child.set("class", role)
-            (self.series(*indices) if indices else self.svg).append(child)
+            (self.series(*series) if series else self.svg).append(child)
 
-    def span(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        assert isinstance(self.chart, Chart)
-        assert self.chart.span is not None
-        self.shared(role, indices, self.chart.span.name).extend(self.shown(group))
+    def tipped(self, group: Tree.Element, role: str, *indices: int) -> None:
+        """Copy what says the same when it is pointed at: the artists of these indices share a group."""
+        if (role, indices) not in self.groups:
+            kind = {} if role == "cell" else {"class": role}
+            self.groups[role, indices] = _tipped(self.svg, _TIPS[role](self.chart, *indices), kind)
+        for child in self.shown(group, _OWN_COLOURS.get(role, ())):
+            box = role == "cell" and child.tag == "path"
+            self.groups[role, indices].append(_rectangle(child) if box else child)
 
-    def level(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        """A line to compare with, its hairline and its name; of one value, several."""
-        assert isinstance(self.chart, Chart)
-        words = "; ".join(self.chart.levels[k].words for k in indices)
-        self.shared(role, indices, words).extend(self.shown(group))
-
-    def seeds(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        """The points of a series, all alike."""
+    def seeds(self, group: Tree.Element, role: str, k: int) -> None:
+        """Copy the points of a series."""
         points = list(self.shown(group))
         if points:
-            alike = Tree.SubElement(self.series(*indices), "g", {"class": role, "style": points[0].get("style", "")})
-            for point in points:
-                del point.attrib["style"]
-                alike.append(point)
+            _alike(self.series(k), points, {"class": role}).extend(points)
 
-    def line(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        assert isinstance(self.chart, Chart)
-        k = indices[0]
-        series = self.chart.series[k]
-        parent = self.series(k)
-        known = [i for i, y in enumerate(self.chart.heights(series)) if y == y]
-        drawn = list(self.shown(group))
-        points = [child for child in drawn if child.tag == "use"]
-        for child in drawn:
-            if child.tag == "path":
-                child.set("class", "line")
+    def marked_line(self, group: Tree.Element, role: str, k: int) -> None:
+        """Copy the line of a series, and its markers with what they say."""
+        series, parent, points = self.chart.series[k], self.series(k), []
+        for child in self.shown(group):
+            if child.tag == "use":
+                points.append(child)
+            else:
+                child.set("class", role)
                 parent.append(child)
         if not points:
             return
         self.marks[k] = points[0].get("href", "")
-        alike = Tree.SubElement(parent, "g", {"style": points[0].get("style", "")})
+        alike = _alike(parent, points, {})
+        known = [i for i, y in enumerate(self.chart.heights(series)) if y == y]
         for i, point in zip(known, points, strict=True):
-            spot = self.tipped(self.chart.tip(series, i), "point", alike)
+            spot = _tipped(alike, self.chart.tip(series, i), {"class": "point"})
             reach = {"class": "reach", "cx": point.get("x", ""), "cy": point.get("y", ""), "r": REACH}
             Tree.SubElement(spot, "circle", reach)
-            del point.attrib["style"]
             spot.append(point)
 
-    def cell(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        """A cell's box and its value."""
-        assert isinstance(self.chart, HeatMap)
-        cell = self.shared(role, indices, self.chart.tip(*indices))
-        for child in self.shown(group, own_colours=("fill",)):
-            cell.append(_rectangle(child) if child.tag == "path" else child)
-
-    def equal(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        """A line over cells and its label."""
-        assert isinstance(self.chart, HeatMap)
-        drawn = self.shown(group, own_colours=("fill", "stroke"))
-        self.shared(role, indices, self.chart.lines[indices[0]].name).extend(drawn)
-
-    def shared(self, role: str, indices: tuple[int, ...], tip: str) -> Tree.Element:
-        """The group of artists that are drawn one after the other and say the same."""
-        if (role, indices) not in self.groups:
-            self.groups[role, indices] = self.tipped(tip, "" if role == "cell" else role)
-        return self.groups[role, indices]
-
-    def tipped(self, tip: str, kind: str, parent: Tree.Element | None = None) -> Tree.Element:
-        """A new group that says `tip` when it is pointed at."""
-        group = Tree.SubElement(self.svg if parent is None else parent, "g", {"class": kind} if kind else {})
-        group.set("data-tip", tip)
-        Tree.SubElement(group, "title").text = tip
-        return group
-
     def series(self, k: int) -> Tree.Element:
-        assert isinstance(self.chart, Chart)
+        """Add a new group of a series."""
         series = self.chart.series[k]
-        group = Tree.SubElement(self.svg, "g", {"class": f"series {series.kind}"})
-        group.attrib |= {"data-place": str(series.place), "data-kind": series.kind}
-        return group
+        names = {"class": f"series {series.kind}", "data-place": str(series.place), "data-kind": series.kind}
+        return Tree.SubElement(self.svg, "g", names)
 
     def shown(self, group: Tree.Element, own_colours: tuple[str, ...] = ()) -> Iterator[Tree.Element]:
-        """Paths, markers and text of a group as the page has them; colours of `own_colours` stay as they are."""
+        """Copy paths, markers and text of a group as the page has them; colours of `own_colours` stay as they are."""
         for defs in group.iter(f"{_SVG}defs"):
             for shape in defs:
                 self.define(shape)
@@ -175,7 +151,7 @@ class _Builder:
             yield copy
 
     def define(self, shape: Tree.Element) -> None:
-        """A marker's outline, once for all series that have it."""
+        """Define a marker's outline, once for all series that have it."""
         outline = _short(shape.get("d", ""))
         if outline not in self.shapes:
             self.shapes[outline] = f"{self.prefix}-{len(self.shapes)}"
@@ -183,18 +159,29 @@ class _Builder:
         self.names[shape.get("id", "")] = self.shapes[outline]
 
 
-_ROLES = dict.fromkeys(("axis", "grid", "tick", "label", "band", "drop"), _Builder.plain) | {
-    "span": _Builder.span,
-    "level": _Builder.level,
+_ROLES: dict[str, Callable[..., None]] = {
+    **dict.fromkeys(("axis", "grid", "tick", "label", "band", "drop"), _Builder.plain),
+    **dict.fromkeys(_TIPS, _Builder.tipped),
     "seeds": _Builder.seeds,
-    "line": _Builder.line,
-    "cell": _Builder.cell,
-    "equal": _Builder.equal,
+    "line": _Builder.marked_line,
 }
 
 
+def _tipped(parent: Tree.Element, tip: str, attributes: dict[str, str]) -> Tree.Element:
+    """Add a new group that says `tip` when it is pointed at."""
+    group = Tree.SubElement(parent, "g", attributes | {"data-tip": tip})
+    Tree.SubElement(group, "title").text = tip
+    return group
+
+
+def _alike(parent: Tree.Element, points: Iterable[Tree.Element], attributes: dict[str, str]) -> Tree.Element:
+    """Add a new group that has the style of its points."""
+    style, *_ = [point.attrib.pop("style", "") for point in points]
+    return Tree.SubElement(parent, "g", attributes | {"style": style})
+
+
 def _style(text: str, own_colours: tuple[str, ...]) -> dict[str, str]:
-    """The declarations of a style, with variables for the colours of the palette."""
+    """Return the declarations of a style, with variables for the colours of the palette."""
     pairs = (declaration.split(":", 1) for declaration in text.split(";") if ":" in declaration)
     style = {name.strip(): value.strip() for name, value in pairs}
     for name in ("fill", "stroke"):
@@ -204,13 +191,13 @@ def _style(text: str, own_colours: tuple[str, ...]) -> dict[str, str]:
 
 
 def _short(numbers: str) -> str:
-    """Coordinates to a hundredth of a point, on one line."""
+    """Round coordinates to a hundredth of a point, on one line."""
     rounded = _NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), " ".join(numbers.split()))
     return re.sub(r" ?([MLCQz]) ?", r"\1", rounded)
 
 
 def _rectangle(path: Tree.Element) -> Tree.Element:
-    """The path of a cell as a <rect> with round corners."""
+    """Convert the path of a cell to a <rect> with round corners."""
     corners = [float(number) for number in re.findall(r"-?[\d.]+", path.get("d", ""))]
     x, y = corners[0::2], corners[1::2]
     box = {"x": min(x), "y": min(y), "width": max(x) - min(x), "height": max(y) - min(y)}

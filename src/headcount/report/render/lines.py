@@ -49,7 +49,7 @@ _THIN = {"linewidth": 0.9, "marker": "", "alpha": 0.8}
 
 
 def draw_lines(axes: Axes, chart: Chart) -> None:
-    """The whole chart, without title, legend and caption."""
+    """Draw the whole chart, without title, legend and caption."""
     x_low, x_high = _x_limits(chart)
     y_low, y_high, y_ticks = log_ticks(*chart.limits()) if chart.log_y else linear_ticks(*chart.limits())
     # Before anything is drawn: matplotlib's own limits of nearly equal values would be one number.
@@ -130,7 +130,7 @@ def _draw_band(
 
 
 def _draw_levels(axes: Axes, chart: Chart) -> None:
-    """Thin lines, each led by a hairline to its name at the right of the axes; without a line where it is outside."""
+    """Draw thin lines, each with a hairline to its name at the right of the axes; no line where it is outside."""
     groups = _named_together(axes, chart.levels)
     names = [_name_lines(axes, [chart.levels[k] for k in group]) for group in groups]
     heights = [[_height(axes, chart.levels[k].at) for k in group] for group in groups]
@@ -150,7 +150,7 @@ def _draw_levels(axes: Axes, chart: Chart) -> None:
 
 
 def _named_together(axes: Axes, levels: Sequence[Level]) -> list[list[int]]:
-    """The levels from the lowest, those that share a name together: of one value, all on the axis or all outside."""
+    """Group levels, the lowest first: those of one value share a name if all are on the axis or all outside."""
     groups: list[list[int]] = []
     for k in sorted(range(len(levels)), key=lambda k: levels[k].at):
         here, last = levels[k], levels[groups[-1][-1]] if groups else None
@@ -163,7 +163,7 @@ def _named_together(axes: Axes, levels: Sequence[Level]) -> list[list[int]]:
 
 
 def _name_lines(axes: Axes, levels: Sequence[Level]) -> list[str]:
-    """`linear 0.43`, `constant, linear 1.0`, `pooled < 1e-9 \u2193`, in lines."""
+    """Write `linear 0.43`, `constant, linear 1.0`, `pooled < 1e-9 \u2193`, in lines."""
     name = ", ".join(level.name for level in levels)
     value_and_arrow = filter(None, (levels[0].value, _arrow(axes, levels[0])))
     text = "\xa0".join([name, *(part.replace(" ", "\xa0") for part in value_and_arrow)])
@@ -171,31 +171,29 @@ def _name_lines(axes: Axes, levels: Sequence[Level]) -> list[str]:
 
 
 def _arrow(axes: Axes, level: Level) -> str:
-    """The side of the axis on which a level lies outside; empty where it is within."""
+    """Return the side of the axis on which a level lies outside; empty where it is within."""
     height = _height(axes, level.at)
     return "\u2193" if height < -ROUNDING else "\u2191" if height > 1 + ROUNDING else ""
 
 
 def apart(wanted: Sequence[float], sizes: Sequence[float]) -> list[float]:
-    """The middles of texts of these sizes that do not overlap, in this order, nearest to `wanted` by least squares.
+    """Return the middles of texts of these sizes, in order, that do not overlap, nearest to `wanted` (least squares).
 
     They stay between 0 and 1 as far as there is room; `wanted` ascend.
     """
     offsets = np.concatenate([[0.0], np.cumsum((np.array(sizes[:-1]) + np.array(sizes[1:])) / 2)])
-    blocks: list[tuple[float, int]] = []  # the sum and the number of those that touch: isotonic regression
-    for shifted in np.array(wanted, float) - offsets[: len(wanted)]:
-        blocks.append((float(shifted), 1))
-        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
-            (last, many), (total, count) = blocks.pop(), blocks.pop()
-            blocks.append((total + last, count + many))
-    means = [total / count for total, count in blocks for _ in range(count)]
+    shifted, all_of_them = np.array(wanted, float) - offsets[: len(wanted)], range(len(wanted))
+    means = [  # isotonic regression
+        max(min(float(shifted[i : j + 1].mean()) for j in all_of_them[k:]) for i in all_of_them[: k + 1])
+        for k in all_of_them
+    ]
     room = 1 - float(offsets[len(wanted) - 1]) if wanted else 0.0
     low, high = min(0.0, room), max(0.0, room)
     return [float(np.clip(mean, low, high) + offset) for mean, offset in zip(means, offsets, strict=False)]
 
 
 def _height(axes: Axes, value: float) -> float:
-    """Where a value lies between the bottom and the top of the axes, from 0 to 1; outside them below or above."""
+    """Return where a value lies from the bottom (0) to the top (1) of the axes; outside them below or above."""
     low, high = axes.get_ylim()
     if axes.get_yscale() == "log":
         low, high, value = np.log(low), np.log(high), np.log(max(value, np.finfo(float).tiny))
@@ -203,7 +201,7 @@ def _height(axes: Axes, value: float) -> float:
 
 
 def _draw_drop(axes: Axes, drop: Drop, levels: tuple[Level, ...]) -> None:
-    """The words right of the drop, between the two errors, where the line is below; left of it where room is short."""
+    """Write the words right of the drop, between the two errors; left of it where room is short."""
     left, right = axes.get_xlim()
     share = (drop.at - left) / (right - left)
     low, high = _height(axes, drop.low), _height(axes, drop.high)
@@ -228,8 +226,10 @@ def _draw_drop(axes: Axes, drop: Drop, levels: tuple[Level, ...]) -> None:
 
 
 def add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Next to the axes and below the title, where it hides nothing; descended and published lines, which repeat the
-    colours, share an entry each, and so do thin lines of one name."""
+    """Put a legend next to the axes, where it hides nothing.
+
+    Descended and published lines, which repeat the colours, share an entry each, and so do thin lines of one name.
+    """
     handles, names = axes.get_legend_handles_labels()
     measured = {literal(series.name) for series in chart.series if series.kind == "measured" or series.thin}
     entries = {name: handle for handle, name in zip(handles, names, strict=True) if name in measured}

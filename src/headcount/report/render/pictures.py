@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,62 +12,55 @@ from ..chart import COLOURS
 
 if TYPE_CHECKING:  # a second to import, and only drawing needs it
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 QUIET = "#555555"
 NAMES = ("first sequence", "second sequence")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairPicture:
-    """Two sequences: tokens, attention weights (None for several layers), equal outputs, different targets."""
+def save_pair(
+    path: Path,
+    *,
+    title: str,
+    caption: str,
+    tokens: Float[np.ndarray, "2 length dim"],
+    weights: Float[np.ndarray, "2 length heads"] | None,
+    outputs: Float[np.ndarray, "2 seen"],
+    targets: Float[np.ndarray, "2 outputs"],
+) -> None:
+    """Draw two sequences side by side, what each head reads of them, and below what comes out, into a file.
 
-    title: str
-    caption: str
-    tokens: Float[np.ndarray, "2 length dim"]
-    weights: Float[np.ndarray, "2 length heads"] | None
-    outputs: Float[np.ndarray, "2 seen"]
-    targets: Float[np.ndarray, "2 outputs"]
-
-
-def save_pair(picture: PairPicture, path: Path) -> None:
-    """Draw a pair into a file, in the format that the path ends in."""
-    from .figure import save_figure
-
-    save_figure(_draw_pair(picture), path)
-
-
-def _draw_pair(picture: PairPicture) -> "Figure":
-    """The two sequences side by side, what each head reads of them, and below what comes out."""
+    `weights` are None for several layers.
+    """
     from matplotlib.figure import Figure
 
+    from .figure import save_figure
     from .ink import literal
 
     figure = Figure(figsize=(9.5, 6.4), layout="constrained")
     upper, lower = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[2.4, 1]), object))
-    axes = upper.subplots(2 if picture.weights is not None else 1, 2, squeeze=False)
-    largest = float(np.abs(picture.tokens).max())
+    axes = upper.subplots(2 if weights is not None else 1, 2, squeeze=False)
+    largest = float(np.abs(tokens).max())
     for side in range(2):
         image = axes[0, side].imshow(
-            picture.tokens[side].T, cmap="coolwarm", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest"
+            tokens[side].T, cmap="coolwarm", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest"
         )
         _label(axes[0, side], "number of the token", NAMES[side])
-        if picture.weights is not None:
+        if weights is not None:
             shown = axes[1, side].imshow(
-                picture.weights[side].T, cmap="cividis", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
+                weights[side].T, cmap="cividis", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
             )
             _label(axes[1, side], "head", "attention")
             axes[1, side].set_xlabel("place")
     upper.colorbar(image, ax=axes[0, :], label="value", shrink=0.9)
-    if picture.weights is not None:
+    if weights is not None:
         upper.colorbar(shown, ax=axes[1, :], label="weight", shrink=0.9)
     below = lower.subplots(1, 2, width_ratios=[3, 1])
-    _bars(below[0], picture.outputs, "what the readout sees", "number")
-    _bars(below[1], picture.targets, "the targets", "target")
+    _bars(below[0], outputs, "what the readout sees", "number")
+    _bars(below[1], targets, "the targets", "target")
     below[0].legend(frameon=False, fontsize=8, loc="best")
-    figure.suptitle(literal(picture.title), fontsize=11, x=0.01, horizontalalignment="left", wrap=True)
-    figure.supxlabel(literal(picture.caption), fontsize=8, color=QUIET, wrap=True)
-    return figure
+    figure.suptitle(literal(title), fontsize=11, x=0.01, horizontalalignment="left", wrap=True)
+    figure.supxlabel(literal(caption), fontsize=8, color=QUIET, wrap=True)
+    save_figure(figure, path)
 
 
 def _label(axes: "Axes", rows: str, title: str) -> None:
@@ -93,7 +85,7 @@ def _bars(axes: "Axes", values: Float[np.ndarray, "2 numbers"], title: str, labe
 
 
 def frames_png(rows: Sequence[Sequence[np.ndarray]], sides: Sequence[int]) -> bytes:
-    """Images as a PNG: a column for each side length, images below one another, drawn at their true sizes."""
+    """Return images as a PNG: a column for each side length, images below one another, drawn at their true sizes."""
     from matplotlib.figure import Figure
 
     count = max(len(row) for row in rows)

@@ -3,11 +3,10 @@
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text as Line
 
@@ -27,48 +26,38 @@ BLOCKS = " \u2591\u2592\u2593\u2588"
 """From nothing to the largest."""
 
 
-def print_document(document: Document, console: Console) -> None:
-    """Print a document but its closing line."""
-    console.print(_Shown(document), soft_wrap=False, crop=False)
+def print_document(document: Document, console: Console, last: Console | None) -> None:
+    """Print a document, its closing line on the console `last`, where it is wanted."""
+    for line in _document_lines(document, console.width):
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
+    if document.closing and last is not None:
+        last.print(document.closing, style="bold", markup=False, highlight=False)
 
 
-def print_closing(document: Document, console: Console) -> None:
-    """Print the closing line of a document, where it has one."""
-    if document.closing:
-        console.print(document.closing, style="bold", markup=False, highlight=False)
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """A document, which rich asks for lines once it knows the width of the terminal."""
-
-    document: Document
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        width, document = options.max_width, self.document
-        warning = [text((document.warning, "yellow"))] if document.warning else []
-        headline = [text((document.headline, "bold"))] if document.headline and not document.closing else []
-        before: Any = None
-        for block in (*warning, *document.blocks, *headline):
-            lines = [] if getattr(block, "shown", "always") == "page" else list(_block(block, width))
-            if lines and before is not None and (type(before) is not type(block) or isinstance(block, Grid)):
-                yield ""
-            before = block if lines else before
-            yield from lines
-        if document.closing and before is not None:
+def _document_lines(document: Document, width: int) -> Iterator[RenderableType]:
+    warning = [text((document.warning, "yellow"))] if document.warning else []
+    headline = [text((document.headline, "bold"))] if document.headline and not document.closing else []
+    before: Any = None
+    for block in (*warning, *document.blocks, *headline):
+        lines = [] if getattr(block, "shown", "always") == "page" else list(_block(block, width))
+        if lines and before is not None and (type(before) is not type(block) or isinstance(block, Grid)):
             yield ""
+        before = block if lines else before
+        yield from lines
+    if document.closing and before is not None:
+        yield ""
 
 
 def _block(block: Any, width: int) -> Iterator[RenderableType]:
     match block:
         case Text(words, _, True):
-            yield _line(*words)
+            yield _unbroken_line(*words)
         case Text(words, indent):
             yield from _prose(width, *words, indent=indent)
         case Grid(folded=False):
-            yield from _grid(block, width)
+            yield from _grid_lines(block, width)
         case HeatMap() if block.words and not block.counts:
-            yield from _grid(_shades(block), width)
+            yield from _grid_lines(_shades(block), width)
         case NamedFacts(rows):
             yield from _facts(rows, width)
         case Notes(items, _, name):
@@ -83,16 +72,16 @@ def _block(block: Any, width: int) -> Iterator[RenderableType]:
 
 
 def _prose(width: int, *words: Words, indent: int = 0) -> Iterator[RenderableType]:
-    """Lines of whole words. A no-break space holds two words together, and is written as a space."""
+    """Yield lines of whole words. A no-break space holds two words together, and is written as a space."""
     for paragraph in Line.assemble(*words).split("\n", allow_blank=True):
         for line in paragraph.divide(_line_starts(paragraph.plain, max(1, width - indent))):
             line.rstrip()
             line.plain = line.plain.replace("\xa0", " ")
-            yield _line(" " * indent, line)
+            yield _unbroken_line(" " * indent, line)
 
 
 def _line_starts(words: str, width: int) -> list[int]:
-    """Where lines begin, but the first."""
+    """Return where lines begin, but the first."""
     starts, begin, at = [], 0, 0
     for word in words.split(" "):
         if at > begin and cell_len(words[begin : at + len(word)].strip()) > width:
@@ -103,7 +92,7 @@ def _line_starts(words: str, width: int) -> list[int]:
 
 
 def _facts(rows: Sequence[tuple[str, str]], width: int) -> Iterator[RenderableType]:
-    """Names, and what is said of them at their right, or below where the terminal is narrow."""
+    """Yield names, and what is said of them at their right, or below where the terminal is narrow."""
     names = max((cell_len(name) for name, _ in rows), default=0)
     room = width - names - 4
     longest = max((cell_len(word) for _, words in rows for word in words.split()), default=0)
@@ -112,14 +101,16 @@ def _facts(rows: Sequence[tuple[str, str]], width: int) -> Iterator[RenderableTy
         lines = _wrapped(words, room if at_right else width - 4)
         if at_right:
             heads = [name, *[""] * (len(lines) - 1)]
-            yield from (_line((f" {head:>{names}}  ", "dim"), line) for head, line in zip(heads, lines, strict=True))
+            yield from (
+                _unbroken_line((f" {head:>{names}}  ", "dim"), line) for head, line in zip(heads, lines, strict=True)
+            )
         else:
-            yield _line((f" {name}", "dim"))
-            yield from (_line(f"    {line}") for line in lines)
+            yield _unbroken_line((f" {name}", "dim"))
+            yield from (_unbroken_line(f"    {line}") for line in lines)
 
 
-def _grid(grid: Grid, width: int) -> Iterator[RenderableType]:
-    """A table; columns that do not fit stand below, after the ones that name the rows again."""
+def _grid_lines(grid: Grid, width: int) -> Iterator[RenderableType]:
+    """Yield a table; columns that do not fit stand below, after the ones that name the rows again."""
     if grid.title:
         yield from _prose(width, grid.title)
     align = grid.align or f"l{'r' * (len(grid.columns) - 1)}"
@@ -156,7 +147,7 @@ def _entry(entry: str | Entry) -> Line:
 
 
 def _shades(chart: HeatMap) -> Grid:
-    """A heat map as words and blocks, the darker the larger."""
+    """Write a heat map as words and blocks, the darker the larger."""
     shares = chart.colour_shares()
 
     def entry(i: int, j: int) -> str:
@@ -172,7 +163,7 @@ def _shades(chart: HeatMap) -> Grid:
 
 
 def _claim(result: ClaimResult, width: int) -> Iterator[RenderableType]:
-    """A verdict and its statement; below it the evidence, and that of the same rule on published numbers."""
+    """Yield a verdict and its statement; below it the evidence, and that of the same rule on published numbers."""
     verdicts: list[Words] = [(result.verdict, VERDICTS[result.verdict])]
     if result.reference is not None:
         verdict = result.reference.verdict
@@ -184,22 +175,22 @@ def _claim(result: ClaimResult, width: int) -> Iterator[RenderableType]:
 
 
 def _steps(steps: Sequence[NextStep], width: int) -> Iterator[RenderableType]:
-    """What to do next. Lines of a command that is wider than the terminal end in a backslash between its words."""
+    """Yield what to do next. Lines of a command that is too wide end in a backslash between its words."""
     if steps:
-        yield _line(("Next", "bold"))
+        yield _unbroken_line(("Next", "bold"))
     for step in steps:
         yield from _prose(width, f"{step.why}{':' if step.command else '.'}", indent=2)
         lines = [f"    {'  ' * (k > 0)}{each}" for k, each in enumerate(_wrapped(step.command, width - 8))]
         ends = [*[" \\"] * (len(lines) - 1), ""]
         if step.command:
-            yield from (_line((f"{line}{end}", "cyan")) for line, end in zip(lines, ends, strict=True))
+            yield from (_unbroken_line((f"{line}{end}", "cyan")) for line, end in zip(lines, ends, strict=True))
 
 
 def _wrapped(words: str, width: int) -> list[str]:
     return textwrap.wrap(words, max(1, width), break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _line(*words: Any) -> Line:
+def _unbroken_line(*words: Any) -> Line:
     return Line.assemble(*words, no_wrap=True, overflow="ignore")
 
 

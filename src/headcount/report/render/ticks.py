@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.ticker import MaxNLocator
 
 from ...answer.words import PLAIN_FROM
 
@@ -15,7 +16,7 @@ SMALLEST_RANGE = 1e-300
 
 
 def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Limits and ticks of a logarithmic axis over values from `low` to `high`.
+    """Return limits and ticks of a logarithmic axis over values from `low` to `high`.
 
     Whole decades, all of the axis or all that are within; over two decades and less 1, 2 and 5 of each.
     """
@@ -31,19 +32,15 @@ def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
 
 
 def linear_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Limits and ticks of a linear axis that shows zero and the values from `low` to `high`, at round steps."""
+    """Return limits and ticks of a linear axis that shows zero and the values from `low` to `high`, at round steps."""
     low, high = min(0.0, low), max(0.0, high)
-    high = high if high - low > SMALLEST_RANGE else 1.0
-    rough = (high - low) / 5
-    scale = 10.0 ** math.floor(math.log10(rough))
-    step = next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= rough * (1 - 1e-9))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return first * step, last * step, [i * step for i in range(first, last + 1)]
+    locator = MaxNLocator(5, steps=[1, 2, 5, 10])
+    ticks = list(map(float, locator.tick_values(low, high if high - low > SMALLEST_RANGE else 1.0)))
+    return ticks[0], ticks[-1], ticks
 
 
 def tick_text(value: float, ticks: Sequence[float], *, log: bool) -> str:
-    """How a tick is written: plainly from a thousandth on; below, 10 to a power where all ticks of a logarithmic axis
-    are powers."""
+    """Write a tick plainly from a thousandth on; below, as 10 to a power if all ticks of a logarithmic axis are."""
     powers = [math.log10(tick) for tick in ticks] if log else []
     plain = PLAIN_FROM * (1 - 1e-9) <= abs(value) < 1e5
     if log and all(abs(power - round(power)) < 1e-9 for power in powers) and len(ticks) > 1 and not plain:
@@ -53,7 +50,7 @@ def tick_text(value: float, ticks: Sequence[float], *, log: bool) -> str:
 
 
 def far_enough(places: Float[np.ndarray, " ticks"], widths: Sequence[float]) -> list[int]:
-    """The indices of ticks whose labels, this wide and centred at these places, do not overlap.
+    """Return the indices of ticks whose labels, this wide and centred at these places, do not overlap.
 
     Where ticks are evenly spaced, so are the ones that are kept.
     """

@@ -4,7 +4,7 @@ from typing import Any
 
 
 def spoken_time(seconds: float) -> str:
-    """A duration, rounded: `40 s`, `12 min`, `3.5 h`, `4 days`."""
+    """Write a duration, rounded: `40 s`, `12 min`, `3.5 h`, `4 days`."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     if seconds < 5400:
@@ -20,7 +20,7 @@ UNSAID = ("task", "content", "corpus", "embeddings", "fingerprint", "negatives")
 
 
 def settings_line(settings: dict[str, Any]) -> str:
-    """The options of the task, the model and the training in one line."""
+    """Write the options of the task, the model and the training in one line."""
     options = {**settings.get("task", {}), **settings.get("model", {})}
     parts = [f"{key} {value}" for key, value in options.items() if key not in UNSAID and not _is_usual(value)]
     steps = settings.get("train", {}).get("steps")

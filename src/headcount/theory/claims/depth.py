@@ -1,7 +1,6 @@
 """Checks of claims about depth: Conjecture 1 of Yu et al. (arXiv 2510.06662), and constructions that contradict it."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -15,9 +14,10 @@ from ...models import ClassTokenTransformer
 from ...tasks import Retrieval, quadratic_basins, sum_of_maxima
 from ..bounds import Setting, depth_conjecture
 from ..constructions.depth import construct_by_content, construct_roles, construct_two_layers, roles
-from ..constructions.enough_heads import Construction, construct
+from ..constructions.enough_heads import construct
 from ..constructions.parts import RidgeSum, linear
-from .enough_heads import keeps_promise
+from ..constructions.registers import Construction
+from .enough_heads import keeps_promise, without_gates
 
 EPS = 0.1
 EPSES = (0.1, 0.03, 0.01, 0.003, 0.001)
@@ -28,96 +28,88 @@ FAILED = 0.1
 """An error on one sequence from which a maximum was missed: others are of the order of 1 / beta = 0.003."""
 
 
-@dataclass(frozen=True)
-class _Basins:
-    """Basins, summed with unequal weights, so that components that take each other's place are seen."""
-
-    weights: tuple[float, ...]
-    length: int
-
-    @property
-    def task(self) -> Retrieval:
-        basins = quadratic_basins(length=self.length, intrinsic_dim=len(self.weights), dim=2)
-        weights = np.asarray(self.weights)
-        return Retrieval(basins.features, lambda z: jnp.dot(z, weights), length=self.length, dim=2, distribution="cube")
-
-    @property
-    def outer(self) -> RidgeSum:
-        return linear(self.weights)
-
-    @property
-    def swapped(self) -> "_Basins":
-        """The first and the last component in each other's place."""
-        return replace(self, weights=(self.weights[-1], *self.weights[1:-1], self.weights[0]))
+Build = Callable[[Retrieval, RidgeSum], Construction]
 
 
-Build = Callable[[_Basins], Construction]
+def _unequal_weights(count: int) -> tuple[float, ...]:
+    """1, 2, .., D over their mean: components that take each other's place are seen."""
+    return tuple(2 * (i + 1) / (count + 1) for i in range(count))
 
 
-def _basins(intrinsic_dim: int, length: int, *, falling: bool = False) -> _Basins:
-    """Weights 1, 2, .., D over their mean, or D, .., 2, 1."""
-    weights = [2 * (i + 1) / (intrinsic_dim + 1) for i in range(intrinsic_dim)]
-    return _Basins(tuple(weights[::-1] if falling else weights), length)
+def _basins(weights: tuple[float, ...], length: int) -> tuple[Retrieval, RidgeSum]:
+    """Basins, summed with these weights, and their sum as a ridge."""
+    basins = quadratic_basins(length=length, intrinsic_dim=len(weights), dim=2)
+    factors = np.asarray(weights)
+    task = Retrieval(basins.features, lambda z: jnp.dot(z, factors), length=length, dim=2, distribution="cube")
+    return task, linear(weights)
 
 
-def _broken(build: Build, change: Callable[[Construction], Construction], words: str, basins: _Basins) -> Finding:
-    """A changed construction, and that of swapped components: neither keeps the promise."""
-    broken = {words: change(build(basins)), "two swapped": build(basins.swapped)}
-    results = {name: keeps_promise(built, basins.task, EPS) for name, built in broken.items()}
+def _broken(
+    build: Build, change: Callable[[ClassTokenTransformer], ClassTokenTransformer], words: str, count: int, length: int
+) -> Finding:
+    """A changed construction, and one whose first and last component are swapped: neither keeps the promise."""
+    weights = _unequal_weights(count)
+    task, outer = _basins(weights, length)
+    swapped = build(*_basins((weights[-1], *weights[1:-1], weights[0]), length))
+    results = {
+        words: keeps_promise(build(task, outer), task, EPS, change=change),
+        "two swapped": keeps_promise(swapped, task, EPS),
+    }
     parts = "; ".join(f"{name}: {text}" for name, (text, _) in results.items())
     return f"found of promised, {parts}", promise_verdict(any(kept for _, kept in results.values()))
 
 
-def _silenced(built: Construction) -> Construction:
+def _silenced(model: ClassTokenTransformer) -> ClassTokenTransformer:
     """Its tokens ask nothing. The constant by which they do is a bias of the encoder where it writes no component."""
-    bias = built.model.encoder_out.bias.copy()
-    bias[np.all(built.model.encoder_out.weight == 0, axis=1)] = 0.0
-    return replace(built, model=eqx.tree_at(lambda one: one.encoder_out.bias, built.model, bias))
-
-
-def _without_labels(built: Construction) -> Construction:
-    table = np.zeros_like(built.model.position_table)
-    return replace(built, model=eqx.tree_at(lambda one: one.position_table, built.model, table))
+    bias = model.encoder_out.bias.copy()
+    bias[np.all(model.encoder_out.weight == 0, axis=1)] = 0.0
+    return eqx.tree_at(lambda one: one.encoder_out.bias, model, bias)
 
 
 def _roles(heads: int, layers: int, eps: float = EPS) -> Build:
-    return lambda basins: construct_roles(basins.task, eps, heads=heads, layers=layers, outer=basins.outer)
+    return lambda task, outer: construct_roles(task, eps, heads=heads, layers=layers, outer=outer)
 
 
-def _two_layers(basins: _Basins) -> Construction:
-    return construct_two_layers(basins.task, EPS, outer=basins.outer)
+def _two_layers(task: Retrieval, outer: RidgeSum) -> Construction:
+    return construct_two_layers(task, EPS, outer=outer)
 
 
-def _all_kept(cases: Iterable[tuple[str, Build, _Basins]]) -> Finding:
+def _all_kept(cases: Iterable[tuple[str, Build, tuple[float, ...], int]]) -> Finding:
     """The error found of the one promised in every case."""
-    results = [(name, *keeps_promise(build(basins), basins.task, EPS)) for name, build, basins in cases]
+    results = []
+    for name, build, weights, length in cases:
+        task, outer = _basins(weights, length)
+        results.append((name, *keeps_promise(build(task, outer), task, EPS)))
     words = "; ".join(f"{name}: {text}" for name, text, _ in results)
     return words, promise_verdict(all(kept for *_, kept in results))
 
 
 def depth_roles() -> Finding:
     words, verdict = _all_kept(
-        (f"L = {layers}, h = {heads}, D = {count}", _roles(heads, layers), _basins(count, 8, falling=falling))
-        for heads, layers, falling in ((2, 2, False), (1, 3, True))
-        for count in [roles(heads, layers)]
+        [
+            ("L = 2, h = 2, D = 6", _roles(2, 2), _unequal_weights(6), 8),
+            ("L = 3, h = 1, D = 5", _roles(1, 3), _unequal_weights(5)[::-1], 8),
+        ]
     )
     return f"weighted sums of basins, T = 8, found of promised: {words}", verdict
 
 
 def silent_tokens(heads: int, layers: int) -> Finding:
-    return _broken(_roles(heads, layers), _silenced, "silent", _basins(roles(heads, layers), 8))
+    return _broken(_roles(heads, layers), _silenced, "silent", roles(heads, layers), 8)
 
 
 def two_layers() -> Finding:
     words, verdict = _all_kept(
-        (f"D = {count}, T = {length}", _two_layers, _basins(count, length, falling=falling))
-        for count, length, falling in ((3, 8, False), (6, 16, True))
+        [
+            ("D = 3, T = 8", _two_layers, _unequal_weights(3), 8),
+            ("D = 6, T = 16", _two_layers, _unequal_weights(6)[::-1], 16),
+        ]
     )
     return f"weighted sums of basins, L = 2, h = 1, found of promised: {words}", verdict
 
 
 def two_layers_without_labels() -> Finding:
-    return _broken(_two_layers, _without_labels, "no labels", _basins(6, 16))
+    return _broken(_two_layers, without_gates, "no labels", 6, 16)
 
 
 def content_roles(without_roles: bool = False) -> Finding:
@@ -151,15 +143,15 @@ def depth_against_conjecture() -> Finding:
     bound = depth_conjecture(Setting(heads=1, intrinsic_dim=3, length=8, layers=2))
     by_length, sizes, holds = [], set(), True
     for length in (8, 64, 512):
-        basins = _basins(3, length)
-        built = _roles(1, 2)(basins)
-        text, kept = keeps_promise(built, basins.task, EPS)
+        task, outer = _basins(_unequal_weights(3), length)
+        built = _roles(1, 2)(task, outer)
+        text, kept = keeps_promise(built, task, EPS)
         holds &= kept
         by_length.append(f"{text} at T = {length}")
         sizes.add(built.parameters)
-    basins = _basins(3, 8)
-    deep = [_roles(1, 2, eps)(basins) for eps in EPSES]
-    wide = [construct(basins.task, eps, outer=basins.outer) for eps in EPSES]
+    task, outer = _basins(_unequal_weights(3), 8)
+    deep = [_roles(1, 2, eps)(task, outer) for eps in EPSES]
+    wide = [construct(task, eps, outer=outer) for eps in EPSES]
     holds &= len(sizes) == 1 and all(
         built.proved and built.promised <= eps for built, eps in zip(deep, EPSES, strict=True)
     )

@@ -21,8 +21,8 @@ from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import head_error, max_net_widths
 from ..constructions.adversary import largest_error
 from ..constructions.density import promised_error, retrieval_of
-from ..constructions.enough_heads import Construction, construct, construct_shared
-from ..constructions.registers import GATE
+from ..constructions.enough_heads import construct, construct_shared
+from ..constructions.registers import GATE, Construction
 from ..constructions.relu_nets import AffineMap, ReluNet, compose, max_net
 from ..constructions.wide_head import WideConstruction, WideHead, construct_wide, wide_size
 
@@ -33,7 +33,7 @@ CONTROL_EPS = SHARED_EPS = 0.03
 
 
 def sequence_recovery(selector_q: float | None = None) -> Finding:
-    """Whether inputs are recovered within the promise of q by a selector of that q, or of another for all."""
+    """Check whether inputs are recovered within the promise of q by a selector of that q, or of another for all."""
     length, powers, errors = 8, (1e2, 1e3, 1e4), []
     generator = named_generator(0, "ledger", "density")
     drawn, apart = generator.uniform(0, 1, (256, length, 1)), 10 ** generator.uniform(-0.5, 1, (256, 1, 1))
@@ -85,18 +85,17 @@ def _windowed() -> dict[str, Retrieval]:
 
 
 def without_gates(model: ClassTokenTransformer) -> ClassTokenTransformer:
-    """The construction with every gate at 0: all heads read all places."""
+    """The construction with every gate and label at 0: all heads read all places."""
     return eqx.tree_at(lambda one: one.position_table, model, np.zeros_like(model.position_table))
-
-
-def with_shuffled_outputs(model: ClassTokenTransformer) -> ClassTokenTransformer:
-    """The construction with the output weights of its heads passed on by one."""
-    output = np.roll(np.asarray(model.attention[0].output), 1, axis=1)
-    return eqx.tree_at(lambda one: one.attention[0].output, model, output)
 
 
 def broken_constructions() -> Finding:
     """Each construction with its gates zeroed, and max + min with shuffled outputs (basins are a symmetric sum)."""
+
+    def with_shuffled_outputs(model: ClassTokenTransformer) -> ClassTokenTransformer:
+        output = np.roll(np.asarray(model.attention[0].output), 1, axis=1)
+        return eqx.tree_at(lambda one: one.attention[0].output, model, output)
+
     tasks = _windowed()
     broken = [(f"{name}, gates zeroed", task, without_gates) for name, task in tasks.items()]
     name, task = next(iter(tasks.items()))
@@ -107,18 +106,12 @@ def broken_constructions() -> Finding:
 
 
 def enough_heads() -> Finding:
-    parts, holds, sizes = [], True, []
-    for name, task in _windowed().items():
-        for eps in (0.1, 0.03, 0.01):
-            text, kept, size = _construction(task, eps)
-            holds &= kept
-            parts.append(f"{name}, {text}")
-            sizes.append(size)
-    slope = math.log(sizes[5] / sizes[3]) / math.log(10)
+    results = [(name, *_construction(task, eps)) for name, task in _windowed().items() for eps in (0.1, 0.03, 0.01)]
+    parts = "; ".join(f"{name}, {text}" for name, text, *_ in results)
+    slope = math.log10(results[5][3] / results[3][3])
     return (
-        f"T = 8, position sets of 4 places, found of promised: {'; '.join(parts)}; basins grow as eps^-{slope:.2f} "
-        "(gamma = 0.5)",
-        promise_verdict(holds and abs(slope - 0.5) < 0.1),
+        f"T = 8, position sets of 4 places, found of promised: {parts}; basins grow as eps^-{slope:.2f} (gamma = 0.5)",
+        promise_verdict(all(kept for _, _, kept, _ in results) and abs(slope - 0.5) < 0.1),
     )
 
 
@@ -174,19 +167,16 @@ def _construction(task: Retrieval, eps: float, *, proved: bool = True, **broken:
     return f"eps {eps:g}: {text}, M = {built.parameters}", kept, built.parameters
 
 
-def _random_net(generator: np.random.Generator, sizes: tuple[int, ...]) -> ReluNet:
-    return ReluNet(
-        tuple(
-            AffineMap(generator.standard_normal((after, before)), generator.standard_normal(after))
-            for before, after in itertools.pairwise(sizes)
-        )
-    )
-
-
 def lemma_8(order: tuple[int, int, int] = (0, 1, 2)) -> Finding:
     """A net composed of three in this order, against the three applied one after the other."""
     generator = named_generator(0, "ledger", "lemma 8")
-    first, middle, last = nets = tuple(_random_net(generator, sizes) for sizes in ((1, 5, 1), (1, 4, 3, 1), (1, 6, 1)))
+
+    def random_net(*sizes: int) -> ReluNet:
+        normal = generator.standard_normal
+        pairs = itertools.pairwise(sizes)
+        return ReluNet(tuple(AffineMap(normal((after, before)), normal(after)) for before, after in pairs))
+
+    first, middle, last = nets = random_net(1, 5, 1), random_net(1, 4, 3, 1), random_net(1, 6, 1)
     whole = compose(*(nets[place] for place in order))
     points = np.linspace(-2, 2, 101)
     gap = max(abs(float(whole(np.array([x]))[0] - last(middle(first(np.array([x]))))[0])) for x in points)
@@ -242,15 +232,15 @@ def wide_head() -> Finding:
 
 
 def _largest_shared(
-    tasks: dict[str, Retrieval], change: Callable[[ClassTokenTransformer], ClassTokenTransformer]
+    tasks: dict[str, Retrieval], change: Callable[[ClassTokenTransformer], ClassTokenTransformer] = lambda model: model
 ) -> Finding:
-    """The largest errors found of changed constructions that share keys, and what these promise."""
-    parts, holds = [], True
-    for name, task in tasks.items():
-        text, kept = keeps_promise(construct_shared(task, SHARED_EPS), task, SHARED_EPS, change=change)
-        holds &= kept
-        parts.append(f"{name}: {text}")
-    return f"found of promised: {'; '.join(parts)}", promise_verdict(holds)
+    """The largest errors found of constructions that share keys, changed or not, and what these promise."""
+    results = [
+        (name, *keeps_promise(construct_shared(task, SHARED_EPS), task, SHARED_EPS, change=change))
+        for name, task in tasks.items()
+    ]
+    words = "; ".join(f"{name}: {text}" for name, text, _ in results)
+    return f"found of promised: {words}", promise_verdict(all(kept for *_, kept in results))
 
 
 def _turned(model: ClassTokenTransformer) -> ClassTokenTransformer:
@@ -276,5 +266,5 @@ def broken_shared_keys() -> Finding:
 
 def shared_keys() -> Finding:
     tasks = {"max + min, head_dim 2": max_plus_min(length=8), "basins D = 3, head_dim 3": quadratic_basins(length=8)}
-    words, verdict = _largest_shared(tasks, lambda model: model)
+    words, verdict = _largest_shared(tasks)
     return f"T = 8, eps = {SHARED_EPS:g}, {words}", verdict

@@ -4,7 +4,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -64,13 +63,6 @@ def hard_heads(best: Callable[[np.ndarray, int], float] = _best_by_search) -> Fi
     )
 
 
-class NearestOutputs(NamedTuple):
-    """Distance of the outputs of two choices, and log of the number of choices they are among."""
-
-    distance: float
-    log_choices: float
-
-
 def random_head(
     points: int, head_dim: int, steepness: float, generator: np.random.Generator
 ) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, "points head_dim"]]:
@@ -91,8 +83,8 @@ def digit_head(
 
 def nearest_outputs(
     weights: Float[np.ndarray, " points"], values: Float[np.ndarray, "points head_dim"], free: int
-) -> NearestOutputs:
-    """The nearest outputs of one head for two multisets of `free` grid points.
+) -> tuple[float, float]:
+    """The distance of the nearest outputs of one head for two multisets of `free` grid points; log of their number.
 
     The head also sees its fixed token, the grid point of weight 1. What two multisets share is
     replaced by the last point, as in the proof. The pair is the one with the nearest moments.
@@ -116,7 +108,7 @@ def nearest_outputs(
     pair[:, -1] += common.sum()
     fixed = int(np.argmax(weights))
     outputs = [_output(weights, values, counted, fixed) for counted in pair]
-    return NearestOutputs(float(np.linalg.norm(outputs[0] - outputs[1])), math.log(count))
+    return float(np.linalg.norm(outputs[0] - outputs[1])), math.log(count)
 
 
 def _output(weights: np.ndarray, values: np.ndarray, counts: np.ndarray, fixed: int) -> np.ndarray:

@@ -4,14 +4,20 @@ A check is a function of this folder that gives evidence and a verdict; a contro
 must not pass. A verdict says what the check saw when it was run.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ...answer.claim import Claim
+from ...answer.claim import Claim, Finding
 from ..rank.rank_bounds import PAPER
 from . import depth, enough_heads, floors, norm, rank, too_few_heads, zonal
 
 WRONG_RANK = "an inflated floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)"
+
+
+def _broken(statement: str, check: Callable[..., Finding], *given: Any, **changed: Any) -> Claim:
+    return Claim(statement=statement, check=partial(check, *given, **changed))
+
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -21,10 +27,7 @@ CLAIMS: tuple[Claim, ...] = (
         repair="the selector's rate is ours: 0.278 q^(-1/2), attained; its last step, a polynomial in place of the "
         "function, is omitted",
         check=enough_heads.sequence_recovery,
-        control=Claim(
-            statement="a selector with weight 1/2 on both sides",
-            check=partial(enough_heads.sequence_recovery, selector_q=1e-12),
-        ),
+        control=_broken("a selector with weight 1/2 on both sides", enough_heads.sequence_recovery, selector_q=1e-12),
     ),
     Claim(
         statement="a softmax head reads the minimum over S_i within (|S_i| - 1) / (e beta) + T exp(-beta (G - 1))",
@@ -33,7 +36,7 @@ CLAIMS: tuple[Claim, ...] = (
         repair="the published gate of depth 1 ties a token inside with Psi = 1 and one outside with Psi = 0; a depth "
         "G > 1 is needed, and the component nets overshoot [0, 1] by delta, so G - 2 delta of it is left",
         check=enough_heads.softmax_gate,
-        control=Claim(statement="the published gate of depth 1", check=partial(enough_heads.softmax_gate, depth=1.0)),
+        control=_broken("the published gate of depth 1", enough_heads.softmax_gate, depth=1.0),
     ),
     Claim(
         statement="h = D heads with head_dim n = 2 have error at most eps with M = C / eps^gamma",
@@ -42,14 +45,14 @@ CLAIMS: tuple[Claim, ...] = (
         repair="heads read values in [-delta, 1 + delta] while F0 is given on [0, 1]^D: a fitted outer map is "
         "preceded by a rescaling, which costs another L0 delta",
         check=enough_heads.enough_heads,
-        control=Claim(statement="gates zeroed, or output weights shuffled", check=enough_heads.broken_constructions),
+        control=_broken("gates zeroed, or output weights shuffled", enough_heads.broken_constructions),
     ),
     Claim(
         statement="the same for components of any form, by fitted nets",
         source="Theorem 2(1)",
         program="theory.construct",
         check=enough_heads.fitted_heads,
-        control=Claim(statement="gates zeroed", check=enough_heads.fitted_without_gates),
+        control=_broken("gates zeroed", enough_heads.fitted_without_gates),
     ),
     Claim(
         statement="a two-layer net with weights of at most 1 that moves by B over a distance A has M >= B / (A "
@@ -57,7 +60,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="Lemma 4",
         program="theory.bounds.steep_net_size",
         check=too_few_heads.lemma_4,
-        control=Claim(statement="the bound without its sqrt(n)", check=partial(too_few_heads.lemma_4, root=False)),
+        control=_broken("the bound without its sqrt(n)", too_few_heads.lemma_4, root=False),
     ),
     Claim(
         statement="with s < D heads two sequences nearly agree after attention and their targets do not, so that M is "
@@ -70,10 +73,7 @@ CLAIMS: tuple[Claim, ...] = (
         "token of S_i, and where dF0/dz_i still has its sign and half its size; clause 2.3 (Hessian) is replaced by a "
         "rise along the segment, or max + min and sums of maxima would not be covered",
         check=too_few_heads.too_few_heads,
-        control=Claim(
-            statement="the same construction with its D = 2 heads",
-            check=partial(too_few_heads.pair_in_construction, 2),
-        ),
+        control=_broken("the same construction with its D = 2 heads", too_few_heads.pair_in_construction, 2),
     ),
     Claim(
         statement="too few heads: a random attention layer with any readout has a large error on one of two colliding "
@@ -84,7 +84,7 @@ CLAIMS: tuple[Claim, ...] = (
         "intervals. A certificate is about the weights it was made for: random layers collide with enough heads too, "
         "so it is no evidence that heads are what is missing",
         check=too_few_heads.random_collisions,
-        control=Claim(statement="as many random heads as D", check=partial(too_few_heads.random_layer, 2)),
+        control=_broken("as many random heads as D", too_few_heads.random_layer, 2),
     ),
     Claim(
         statement="without one of its D heads the construction has a large error, whatever the readout; with all it "
@@ -92,21 +92,21 @@ CLAIMS: tuple[Claim, ...] = (
         source="Theorem 2(1) against 2(2), exact",
         program="theory.construct, theory.certify",
         check=too_few_heads.collisions_of_a_construction,
-        control=Claim(statement="no head removed", check=too_few_heads.whole_construction),
+        control=_broken("no head removed", too_few_heads.whole_construction),
     ),
     Claim(
         statement="nets of 2, 3 and 2 layers compose into one of 5",
         source="Lemma 8",
         program="theory.compose",
         check=enough_heads.lemma_8,
-        control=Claim(statement="the nets in reverse order", check=partial(enough_heads.lemma_8, order=(2, 1, 0))),
+        control=_broken("the nets in reverse order", enough_heads.lemma_8, order=(2, 1, 0)),
     ),
     Claim(
         statement="three ReLU layers of width at most 2 T ceil(1 / eps) give the maximum of T numbers within eps",
         source="Lemma 9",
         program="theory.max_net",
         check=enough_heads.lemma_9,
-        control=Claim(statement="9 steps in place of ceil(1 / eps) = 10", check=partial(enough_heads.lemma_9, steps=9)),
+        control=_broken("9 steps in place of ceil(1 / eps) = 10", enough_heads.lemma_9, steps=9),
     ),
     Claim(
         statement="one head with head_dim n = T d and five ReLU layers do it with M = C / eps^(1 + gamma)",
@@ -115,7 +115,7 @@ CLAIMS: tuple[Claim, ...] = (
         repair="Lemma 9's middle matrix has T N x 2 N entries, N of the order of 1 / eps: with its zeros counted M "
         "grows as eps^-max(2, 1 + gamma)",
         check=enough_heads.wide_head,
-        control=Claim(statement="position codes passed on by two places", check=enough_heads.wide_with_shifted_codes),
+        control=_broken("position codes passed on by two places", enough_heads.wide_with_shifted_codes),
     ),
     Claim(
         statement="a task has one D when D1^2 + D2^2 <= T / 50",
@@ -124,9 +124,8 @@ CLAIMS: tuple[Claim, ...] = (
         repair="proved by ours: with clauses 2.1, 2.2 and 2.4 every representation has as many components as tokens "
         "that matter where T >= 4 D (docs/support.md), and 50 (D1^2 + D2^2) is more; the run shows two tasks",
         check=too_few_heads.uniqueness_of_dim,
-        control=Claim(
-            statement="a component written twice, which clause 2.2 forbids",
-            check=partial(too_few_heads.uniqueness_of_dim, doubled=True),
+        control=_broken(
+            "a component written twice, which clause 2.2 forbids", too_few_heads.uniqueness_of_dim, doubled=True
         ),
     ),
     Claim(
@@ -141,17 +140,14 @@ CLAIMS: tuple[Claim, ...] = (
         "<= c(L, h) holds for attention only is open; training solves more than h (2 L - 1) for some shapes and less "
         "for others (`headcount reproduce depth`)",
         check=depth.depth_against_conjecture,
-        control=Claim(
-            statement="the tokens ask nothing, or two components are swapped",
-            check=partial(depth.silent_tokens, 1, 2),
-        ),
+        control=_broken("the tokens ask nothing, or two components are swapped", depth.silent_tokens, 1, 2),
     ),
     Claim(
         statement="one head of rank d outputs the nearest of any N points, exactly if it is hard",
         source=f"{PAPER}, full rank",
         program="theory.exact_head, theory.rank.soft_error",
         check=rank.full_rank,
-        control=Claim(statement="rank d - 1", check=partial(rank.full_rank, rank=7)),
+        control=_broken("rank d - 1", rank.full_rank, rank=7),
     ),
     Claim(
         statement="two hard heads of rank one correlate by 1/2 + (2/pi^2) asin(q . q') asin(k . k'), a head and the "
@@ -160,17 +156,14 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.RankOneHeads",
         repair="the coefficients of the series are ours, by Funk and Hecke: lambda_l^3 N(d, l) for odd l",
         check=rank.closed_forms,
-        control=Claim(
-            statement="the keys of the formula shuffled among heads",
-            check=partial(rank.closed_forms, shift=1),
-        ),
+        control=_broken("the keys of the formula shuffled among heads", rank.closed_forms, shift=1),
     ),
     Claim(
         statement="in the plane the correlation with the target is 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)",
         source=f"{PAPER}, plane",
         program="theory.rank.harmonics.plane_correlation",
         check=rank.plane_formula,
-        control=Claim(statement="the series of three dimensions", check=partial(rank.plane_formula, dim=3)),
+        control=_broken("the series of three dimensions", rank.plane_formula, dim=3),
     ),
     Claim(
         statement="H hard heads of rank one have error at least (1/2) (1 - the H largest lambda_l^2), for any value "
@@ -178,10 +171,7 @@ CLAIMS: tuple[Claim, ...] = (
         source=f"ours, after Theorem 2 of {PAPER}",
         program="theory.rank_one_floor",
         check=rank.rank_one_floors,
-        control=Claim(
-            statement="a wrong exponent, lambda^4 for lambda^2",
-            check=partial(rank.rank_one_floors, rank.wrong_floor),
-        ),
+        control=_broken("a wrong exponent, lambda^4 for lambda^2", rank.rank_one_floors, rank.wrong_floor),
     ),
     Claim(
         statement="heads of rank r < d must be exp(Omega(d - r)) many for high accuracy, and poly(d / r) in high "
@@ -191,9 +181,8 @@ CLAIMS: tuple[Claim, ...] = (
         repair="the paper gives the order only; the constants are ours, for two orthogonal points, from the harmonics "
         "of r coordinates",
         check=rank.growth_orders,
-        control=Claim(
-            statement="a wrong exponent in the floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)",
-            check=rank.wrong_rank,
+        control=_broken(
+            "a wrong exponent in the floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)", rank.wrong_rank
         ),
     ),
     Claim(
@@ -202,7 +191,7 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.MajorityVote, theory.rank.expected_error",
         repair="the second layer is ours: one head of rank one, with the mean output minus the mean point as its query",
         check=rank.majority_vote,
-        control=Claim(statement="the coordinates of the query shuffled", check=partial(rank.majority_vote, shift=1)),
+        control=_broken("the coordinates of the query shuffled", rank.majority_vote, shift=1),
     ),
     Claim(
         statement="H heads of rank r on biased nearest neighbours err by at least (1/2) sum over odd l of "
@@ -211,7 +200,7 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.zonal_floor",
         repair="the paper gives the order only; the target is our reading: an alternating sum with biases at quantiles",
         check=zonal.biased_floor,
-        control=Claim(statement=WRONG_RANK, check=partial(zonal.on_biased_targets, rank_less=1)),
+        control=_broken(WRONG_RANK, zonal.on_biased_targets, rank_less=1),
     ),
     Claim(
         statement="H heads of rank r on the nearest of N orthonormal points err by at least the sum over l of W_l "
@@ -221,7 +210,7 @@ CLAIMS: tuple[Claim, ...] = (
         program="theory.many_points_floor",
         repair="the paper's Theorem 2 is about two points; orthonormal points up to d are ours",
         check=zonal.many_points,
-        control=Claim(statement=WRONG_RANK, check=partial(zonal.on_many_points, rank_less=1)),
+        control=_broken(WRONG_RANK, zonal.on_many_points, rank_less=1),
     ),
     Claim(
         statement="a collision of the class token survives a layer norm before the readout; the norm adds others, and "
@@ -229,10 +218,10 @@ CLAIMS: tuple[Claim, ...] = (
         source="Theorem 2(2) with a norm, exact",
         program="theory.find_collisions, theory.certify",
         check=norm.norm_collisions,
-        control=Claim(
-            statement="the added pair for a readout that also sees the class token before the norm, the surviving "
+        control=_broken(
+            "the added pair for a readout that also sees the class token before the norm, the surviving "
             "pair for a model of another seed",
-            check=norm.broken_norm_collisions,
+            norm.broken_norm_collisions,
         ),
     ),
     Claim(
@@ -244,17 +233,14 @@ CLAIMS: tuple[Claim, ...] = (
         "= 0, where it is 1 / sqrt(floor): the bound on M is divided by at most this constant, so M = Omega(1 / "
         "eps^k) keeps its exponent, which no check here runs",
         check=norm.norm_bound,
-        control=Claim(statement="a norm without its floor", check=norm.norm_without_floor),
+        control=_broken("a norm without its floor", norm.norm_without_floor),
     ),
     Claim(
         statement="L attention layers of h heads, nothing between them, retrieve D = h (2 L - 1) minima within any eps",
         source="ours, attention only",
         program="theory.construct_roles, theory.largest_error",
         check=depth.depth_roles,
-        control=Claim(
-            statement="the tokens ask nothing, or two components are swapped",
-            check=partial(depth.silent_tokens, 2, 2),
-        ),
+        control=_broken("the tokens ask nothing, or two components are swapped", depth.silent_tokens, 2, 2),
     ),
     Claim(
         statement="two layers of one head, a net between them and a label per place, retrieve any D <= T minima "
@@ -262,7 +248,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="ours, with nets and labels",
         program="theory.construct_two_layers, theory.largest_error",
         check=depth.two_layers,
-        control=Claim(statement="all labels zero, or two components swapped", check=depth.two_layers_without_labels),
+        control=_broken("all labels zero, or two components swapped", depth.two_layers_without_labels),
     ),
     Claim(
         statement="on random sequences of 32 tokens two attention layers of two heads have eight maxima, (h + 1)^L - "
@@ -270,7 +256,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="ours, on average",
         program="theory.construct_by_content",
         check=depth.content_roles,
-        control=Claim(statement="all tokens in one role", check=partial(depth.content_roles, without_roles=True)),
+        control=_broken("all tokens in one role", depth.content_roles, without_roles=True),
     ),
     Claim(
         statement="on an alphabet no hard heads fewer than D whose scores are all different, without positions, are "
@@ -278,10 +264,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="ours (a)",
         program="theory.alphabet_floor, theory.error_of_orders",
         check=floors.hard_heads,
-        control=Claim(
-            statement="equal scores, ties averaged",
-            check=partial(floors.hard_heads, floors.best_with_averaged_ties),
-        ),
+        control=_broken("equal scores, ties averaged", floors.hard_heads, floors.best_with_averaged_ties),
     ),
     Claim(
         statement="with values at most V and a readout of slope at most K every model of s < D heads errs by (gap - K "
@@ -291,10 +274,7 @@ CLAIMS: tuple[Claim, ...] = (
         repair="constants are ours; the proof needs no Hessian and no slope of f_i, only that the sets {f_i < z_i* + "
         "r} are disjoint; without positions choices are multisets, and the slope needed then grows with T",
         check=floors.bounded_heads,
-        control=Claim(
-            statement="denominators left out of the moments",
-            check=partial(floors.bounded_heads, denominators=False),
-        ),
+        control=_broken("denominators left out of the moments", floors.bounded_heads, denominators=False),
     ),
     Claim(
         statement="one head of D numbers answers every D-retrieval with f_i in [0, 1] and F0 of slope L0 within L0 "
@@ -302,17 +282,14 @@ CLAIMS: tuple[Claim, ...] = (
         source="ours (c)",
         program="theory.one_head_answer",
         check=floors.steep_head,
-        control=Claim(statement="a readout of slope 10^3", check=partial(floors.steep_head, answered_within=0.583)),
+        control=_broken("a readout of slope 10^3", floors.steep_head, answered_within=0.583),
     ),
     Claim(
         statement="h = D heads that share one set of keys and values of head_dim >= D numbers have error at most eps",
         source="Theorem 2(1), one key head; ours",
         program="theory.construct_shared, theory.largest_error",
         check=enough_heads.shared_keys,
-        control=Claim(
-            statement="queries that ask for another component, or keys too narrow",
-            check=enough_heads.broken_shared_keys,
-        ),
+        control=_broken("queries that ask for another component, or keys too narrow", enough_heads.broken_shared_keys),
     ),
     Claim(
         statement="with clauses 2.1, 2.2, 2.4 and T >= 4 D, D is the largest number of tokens with a non-zero gradient",
@@ -321,7 +298,7 @@ CLAIMS: tuple[Claim, ...] = (
         repair="Corollary 1 needs every clause and T >= 50 (D1^2 + D2^2); neither the Hessian nor that length is "
         "needed",
         check=too_few_heads.support_theorem,
-        control=Claim(statement="one component left out of the outer map", check=too_few_heads.idle_component),
+        control=_broken("one component left out of the outer map", too_few_heads.idle_component),
     ),
 )
 

@@ -1,10 +1,8 @@
 """Checks of Theorem 2(2) with a layer norm before the readout, which its authors suspect to survive."""
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +15,7 @@ from ...models import ClassTokenSpec, ClassTokenTransformer, folded
 from ...models.layers import LAYER_NORM_FLOOR, layer_norm
 from ...tasks import Retrieval, quadratic_basins
 from ..collisions.certificates import Certificate, certify
-from ..collisions.domain import Domain, domain_of, free_starts
+from ..collisions.domain import domain_of, free_starts
 from ..collisions.observables import ClassOutputs
 from ..collisions.pigeonhole import find_pigeonhole
 from ..collisions.search import Collision, close_pairs
@@ -27,56 +25,44 @@ STEEPEST = (1 + 1e-6) / math.sqrt(LAYER_NORM_FLOOR)
 STARTS = 32
 
 
-def _without_norm(model: ClassTokenTransformer) -> ClassTokenTransformer:
-    return dataclasses.replace(model, spec=dataclasses.replace(model.spec, final_norm=False))
+@functools.cache
+def _task() -> Retrieval:
+    return quadratic_basins(length=6, intrinsic_dim=3, dim=2)
 
 
-class _Pairs(NamedTuple):
-    """One model with a norm, and exact collisions of its class token without the norm and with it."""
-
-    task: Retrieval
-    domain: Domain
-    model: ClassTokenTransformer
-    observables: ClassOutputs
-    kept: Certificate | None
-    merged: Certificate | None
-
-    def certify(self, pair: np.ndarray, model: ClassTokenTransformer) -> Certificate:
-        """A certificate of this pair for another model than it was found for."""
-        collision = Collision(pair=pair, distance=0.0, gap=0.0, observables=self.observables)
-        return certify(collision, model, self.task, self.domain)
+def _random_model(*, seed: int = 0, norm: bool = True) -> ClassTokenTransformer:
+    """A random model; of one seed the weights are the same with a norm and without."""
+    return ClassTokenSpec(heads=1, head_dim=3, hidden=8, final_norm=norm).init(seed, length=6, dim=2, outputs=1)
 
 
-def _drawn(seed: int, task: Retrieval) -> ClassTokenTransformer:
-    spec = ClassTokenSpec(heads=1, head_dim=3, hidden=8, final_norm=True)
-    return spec.init(seed, length=task.length, dim=task.dim, outputs=1)
+def _certified(pair: np.ndarray, model: ClassTokenTransformer) -> Certificate:
+    """A certificate of this pair, also for another model than it was found for."""
+    collision = Collision(pair=pair, distance=0.0, gap=0.0, observables=ClassOutputs(model=model))
+    return certify(collision, model, _task(), domain_of(_task()))
 
 
 @functools.cache
-def _pairs() -> _Pairs:
-    task = quadratic_basins(length=6, intrinsic_dim=3, dim=2)
-    domain, model = domain_of(task), _drawn(0, task)
-    starts = free_starts(task, domain, STARTS, seed=0)
-    found: list[Certificate | None] = []
+def _exact_pair(*, norm: bool) -> Certificate | None:
+    """An exact collision of the class token, before a norm or without one: the first of four pairs, the largest gap
+    first.
+    """
+    task, domain, model = _task(), domain_of(_task()), _random_model(norm=norm)
     with jax.enable_x64(True):
-        observables = [ClassOutputs(model=in_double(each)) for each in (_without_norm(model), model)]
-    for each, of_model in zip(observables, (_without_norm(model), model), strict=True):
-        # The first exact certificate of four pairs, the largest gap first.
-        near = [pair for pair in close_pairs(each, task, domain, starts) if pair.distance < 1e-10][:4]
-        certificates = (certify(pair, of_model, task, domain) for pair in near)
-        found.append(next((each for each in certificates if each.exact and not each.estimated), None))
-    return _Pairs(task, domain, model, observables[0], *found)
+        observables = ClassOutputs(model=in_double(model))
+    pairs = close_pairs(observables, task, domain, free_starts(task, domain, STARTS, seed=0))
+    near = [pair for pair in pairs if pair.distance < 1e-10][:4]
+    certificates = (certify(pair, model, task, domain) for pair in near)
+    return next((each for each in certificates if each.exact and not each.estimated), None)
 
 
 def broken_norm_collisions() -> Finding:
     """The pair that only the norm merges, for a readout that also sees the class token before the norm; the pair that
     collides without the norm, for a model with a norm whose weights come from another seed. Passes where one does.
     """
-    pairs = _pairs()
-    assert pairs.kept is not None
-    assert pairs.merged is not None
-    seeing = pairs.certify(pairs.merged.pair, _without_norm(pairs.model))
-    other = pairs.certify(pairs.kept.pair, _drawn(1, pairs.task))
+    kept, merged = _exact_pair(norm=False), _exact_pair(norm=True)
+    assert kept is not None
+    assert merged is not None
+    seeing, other = _certified(merged.pair, _random_model(norm=False)), _certified(kept.pair, _random_model(seed=1))
     return (
         f"a readout that also sees: exact {seeing.exact}, what it sees of the pair is {seeing.distance:.1e} apart; "
         f"other weights: exact {other.exact}, the pair is {other.distance:.1e} apart",
@@ -85,14 +71,13 @@ def broken_norm_collisions() -> Finding:
 
 
 def norm_collisions() -> Finding:
-    pairs = _pairs()
-    kept, merged = pairs.kept, pairs.merged
+    kept, merged = _exact_pair(norm=False), _exact_pair(norm=True)
     if kept is None or merged is None:
         return "no exact collision was proved", promise_verdict(False)
-    after = pairs.certify(kept.pair, pairs.model)
+    after = _certified(kept.pair, _random_model())
     near = kept.pair.copy()
     near[1, 0] += np.where(near[1, 0] > 0.5, -1e-6, 1e-6)
-    distances = [pairs.certify(near, each).distance for each in (_without_norm(pairs.model), pairs.model)]
+    distances = [_certified(near, _random_model(norm=norm)).distance for norm in (False, True)]
     return (
         f"one head, T = 6, D = 3, head_dim 3: floor {kept.floor():.2g} for any readout without the norm, "
         f"{after.floor():.2g} with it, on the same pair; a pair that only the norm merges has the floor "

@@ -20,7 +20,8 @@ from ..collisions.certificates import certify
 from ..collisions.domain import domain_of
 from ..collisions.pigeonhole import ROUNDING, find_pigeonhole
 from ..collisions.search import find_collisions
-from ..constructions.enough_heads import Construction, construct
+from ..constructions.enough_heads import construct
+from ..constructions.registers import Construction
 from ..support import support_dim
 
 
@@ -86,8 +87,8 @@ def too_few_heads() -> Finding:
     )
 
 
-def _floor(model: ClassTokenTransformer) -> Finding:
-    """Whether every readout after these heads has a certified error on max + min above what D heads promise."""
+def _certified_floor(model: ClassTokenTransformer) -> Finding:
+    """Check whether every readout after these heads has a certified error on max + min above what D heads promise."""
     task, promised = max_plus_min(length=8), _constructed(8).promised
     # Sharp heads need many short steps.
     (pairs,) = find_collisions([model], task, domain_of(task), starts=32, steps=300)
@@ -105,7 +106,7 @@ def _floor(model: ClassTokenTransformer) -> Finding:
 
 def random_layer(heads: int) -> Finding:
     """The floor of random heads. They have the shapes of the construction's, so that one search serves both."""
-    return _floor(ClassTokenSpec(heads=heads, head_dim=1, hidden=2).init(1, length=8, dim=1, outputs=1))
+    return _certified_floor(ClassTokenSpec(heads=heads, head_dim=1, hidden=2).init(1, length=8, dim=1, outputs=1))
 
 
 def random_collisions() -> Finding:
@@ -114,18 +115,19 @@ def random_collisions() -> Finding:
 
 
 def whole_construction() -> Finding:
-    return _floor(_constructed(8).model)
+    return _certified_floor(_constructed(8).model)
 
 
 def collisions_of_a_construction() -> Finding:
     built = _constructed(8)
-    evidence, verdict = _floor(built.model.with_heads(1))
+    evidence, verdict = _certified_floor(built.model.with_heads(1))
     return f"max + min, T = 8, both heads within {built.promised:.2f}; the second head removed: {evidence}", verdict
 
 
 def uniqueness_of_dim(doubled: bool = False) -> Finding:
-    """Whether as many tokens matter as there are components, for two tasks as long as the corollary wants; or for one
-    of them with a component written twice.
+    """Check whether as many tokens matter as there are components, for two tasks as long as the corollary wants.
+
+    `doubled`: one of them has a component written twice.
     """
     least = unique_dim(2, 3, 650)
     retrieval = functools.partial(Retrieval, length=650, dim=1, distribution="cube")
@@ -142,7 +144,7 @@ def uniqueness_of_dim(doubled: bool = False) -> Finding:
 
 
 def _proved(tasks: Iterable[tuple[str, Retrieval]]) -> Finding:
-    """Whether on each task as many gradients are proved non-zero as it has components."""
+    """Check whether on each task as many gradients are proved non-zero as it has components."""
     supports = [(name, support_dim(task, starts=64)) for name, task in tasks]
     words = ", ".join(f"{name}: {each.proved} of {each.components}" for name, each in supports)
     return f"gradients proved non-zero of components: {words}", promise_verdict(all(each.exact for _, each in supports))

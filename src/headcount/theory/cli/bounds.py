@@ -1,10 +1,12 @@
 """`headcount bounds`: what the theorems say for one setting."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated
 
+import numpy as np
 import typer
+from jaxtyping import Float
 
 from ..._choices import MODEL_CLASSES, require_choice
 from ..._limits import require_size
@@ -12,18 +14,25 @@ from ...cli.app import say
 from ...errors import require
 from ...report.chart import Chart, Series
 from ...report.document import Document, Text, Words, text
+from ...tasks import alphabet_values
 from .. import (
     Bound,
+    BoundedClass,
     RankSetting,
     Setting,
     all_bounds,
     all_rank_bounds,
+    alphabet_floor,
     many_points_floor,
+    phase_diagram,
     rank_floor,
     rank_one_floor,
 )
 from ..bounds import exponent
-from .class_bounds import ClassRequest, class_bounds, class_chart
+from ..doors import require_positive
+from ..floors.alphabet import MAX_WORK, check_work, hard_bound, score_gap_bound, work
+from ..floors.bounded import class_bounds
+from ..floors.one_head import one_head_bounds
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 DIMS = (8, 16, 32, 64, 128)
@@ -32,6 +41,17 @@ MAX_DRAWN = 1000
 MARKS: dict[bool | None, Words] = {True: ("yes", "green"), False: ("no", "red"), None: "assumed"}
 """Whether a condition holds."""
 HEADS = tuple(2**power for power in range(17))
+SYMBOLS = 5
+"""Of the alphabet, where none is given."""
+MAX_LISTED = 1000
+"""Heads of --class hard, each with a bound of its own, and maxima."""
+HARD_LENGTHS = (4, 8, 16, 32, 64)
+PHASE_LENGTHS = tuple(2**power for power in range(3, 15))
+PHASE_ERRORS = (0.02, 0.01, 0.005)
+LOWEST = 0.1
+"""Decades of slope at the bottom of the phase diagram."""
+ONE_CLASS = {"alphabet": "hard", "task_seed": "hard", "rise": "bounded", "positions": "bounded"}
+"""Options of one class alone."""
 
 
 def bounds(
@@ -83,36 +103,27 @@ def bounds(
     every model of a class misses.
     """
     require(terms is None or rank is not None, "--terms is an option of --rank; give --rank too.")
+    for_class = {"alphabet": alphabet, "task_seed": task_seed, "slope": slope, "values": values, "rise": rise}
+    for_class = {name: value for name, value in for_class.items() if value is not None}
+    _require_class_options(model_class, [*for_class, *(["positions"] if positions else [])])
     if model_class is not None:
-        require_choice("class", model_class, MODEL_CLASSES)
         require(rank is None, "give --class or --rank, not both.")
         require(intrinsic_dim is not None, "--class needs the task's --intrinsic-dim.")
         assert intrinsic_dim is not None
-        request = ClassRequest(
-            model_class=model_class,
-            heads=heads,
-            intrinsic_dim=intrinsic_dim,
-            length=length,
-            head_dim=head_dim,
-            eps=eps,
-            outer_slope=outer_slope,
-            alphabet=alphabet,
-            task_seed=task_seed,
-            slope=slope,
-            values=values,
-            rise=rise,
-            positions=positions,
-        )
-        return _document(class_bounds(request), lambda: class_chart(request))
-    for flag, given in (
-        ("--alphabet", alphabet),
-        ("--task-seed", task_seed),
-        ("--slope", slope),
-        ("--values", values),
-        ("--rise", rise),
-        ("--positions", positions or None),
-    ):
-        require(given is None, f"{flag} is an option of --class {' or '.join(MODEL_CLASSES)}; give --class too.")
+        symbols, draw = for_class.pop("alphabet", SYMBOLS), for_class.pop("task_seed", 0)
+        sizes = {"heads": heads, "intrinsic_dim": intrinsic_dim, "length": length, "head_dim": head_dim}
+        if model_class == "hard":
+            require_positive(eps=eps)
+            require_size("heads", heads, MAX_LISTED)
+            require_size("intrinsic_dim", intrinsic_dim, MAX_LISTED)
+            setting = BoundedClass(**sizes, **for_class)
+            check_work(int(symbols), min(heads, max(1, intrinsic_dim - 1)))
+            drawn = alphabet_values(intrinsic_dim, int(symbols), int(draw))
+            return _bounds_document(_hard_bounds(setting, drawn, eps), lambda: _hard_chart(setting, drawn))
+        setting = BoundedClass(**sizes, **for_class, positions=positions)
+        steepness = float(intrinsic_dim) if outer_slope is None else outer_slope
+        require_positive(outer_slope=steepness)
+        return _bounds_document(_bounded_bounds(setting, eps, steepness), lambda: _phase_chart(setting, eps, steepness))
     require(
         intrinsic_dim is not None or rank is not None,
         "give --intrinsic-dim for the bounds on how many heads, or --rank for those on their rank.",
@@ -122,7 +133,7 @@ def bounds(
         require(dim > 1, f"--rank needs the --dim of the points, of at least 2, got {dim}.")
         terms = RankSetting.terms if terms is None else terms
         rank_setting = RankSetting(heads=heads, rank=rank, dim=dim, length=length, layers=layers, eps=eps, terms=terms)
-        return _document(all_rank_bounds(rank_setting), lambda: _floor_chart(rank_setting))
+        return _bounds_document(all_rank_bounds(rank_setting), lambda: _floor_chart(rank_setting))
     assert intrinsic_dim is not None
     setting = Setting(
         heads=heads,
@@ -135,10 +146,10 @@ def bounds(
         outer_slope=outer_slope,
         gamma=gamma,
     )
-    return _document(all_bounds(setting), lambda: _exponent_chart(setting))
+    return _bounds_document(all_bounds(setting), lambda: _exponent_chart(setting))
 
 
-def _document(values: Sequence[Bound], figure: Callable[[], Chart]) -> Document:
+def _bounds_document(values: Sequence[Bound], figure: Callable[[], Chart]) -> Document:
     """Bounds one under the other: value, claim, conditions."""
     return Document(
         content=lambda: [dataclasses.asdict(bound) | {"applies": bound.applies} for bound in values],
@@ -163,12 +174,18 @@ def _lines(bound: Bound) -> Iterator[Text]:
         yield text(("needs", "dim"), *conditions, indent=2)
 
 
+def _series(rows: dict[str, list[float]], heads: tuple[int, ...]) -> tuple[Series, ...]:
+    return tuple(Series(name, heads, tuple(row), place=place) for place, (name, row) in enumerate(rows.items()))
+
+
 def _exponent_chart(setting: Setting) -> Chart:
     """k against heads below D, one line per length; a gap where the bound says nothing."""
     require_size("intrinsic_dim", setting.intrinsic_dim, MAX_DRAWN)
     heads = tuple(range(1, max(2, setting.intrinsic_dim)))
     lengths = sorted({*LENGTHS, setting.length})
-    rows = {t: [exponent(h, setting.intrinsic_dim, t, setting.head_dim) for h in heads] for t in lengths}
+    dims, head_dim = setting.intrinsic_dim, setting.head_dim
+    rows = {f"{t} tokens": [exponent(h, dims, t, head_dim) for h in heads] for t in lengths}
+    rows = {name: [k if k > 0 else float("nan") for k in row] for name, row in rows.items()}
     return Chart(
         name="exponent",
         title=f"Too few heads for D = {setting.intrinsic_dim}, heads of width {setting.head_dim}",
@@ -176,10 +193,7 @@ def _exponent_chart(setting: Setting) -> Chart:
         y_label="exponent k of M = Omega(eps^-k)",
         x_ticks=heads,
         log_y=False,
-        series=tuple(
-            Series(f"{t} tokens", heads, tuple(k if k > 0 else float("nan") for k in row), place=place)
-            for place, (t, row) in enumerate(rows.items())
-        ),
+        series=_series(rows, heads),
         caption="Theorem 2(2), arXiv 2510.06662, as eps goes to 0; a gap where the bound is vacuous",
     )
 
@@ -198,12 +212,12 @@ def _floor_chart(setting: RankSetting) -> Chart:
     dims = sorted({*(dim for dim in DIMS if dim > rank and dim >= points), setting.dim})
     one = rank == 1 and points == 2
 
-    def floor(heads: int, dim: int) -> float:
+    def least_error(heads: int, dim: int) -> float:
         if points > 2:
             return many_points_floor(heads, rank, dim, points)
         return rank_one_floor(heads, dim) if one else rank_floor(heads, rank, dim)
 
-    rows = {d: [floor(h, d) for h in HEADS] for d in dims}
+    rows = {f"points in {d} dimensions": [least_error(h, d) for h in HEADS] for d in dims}
     kind = "hard heads of rank one" if one else f"heads of rank {rank}"
     return Chart(
         name="floor",
@@ -213,9 +227,82 @@ def _floor_chart(setting: RankSetting) -> Chart:
         x_ticks=HEADS[::4],
         log_x=True,
         log_y=False,
-        series=tuple(
-            Series(f"points in {d} dimensions", HEADS, tuple(row), place=place)
-            for place, (d, row) in enumerate(rows.items())
-        ),
+        series=_series(rows, HEADS),
         caption="A lower bound for any directions, values and outputs; ours, after Theorem 2, arXiv 2407.16153",
+    )
+
+
+def _require_class_options(model_class: str | None, given: Iterable[str]) -> None:
+    """Raise `InputError` unless the class is known and has these options."""
+    if model_class is not None:
+        require_choice("class", model_class, MODEL_CLASSES)
+    for name in given:
+        flag, only = f"--{name.replace('_', '-')}", ONE_CLASS.get(name, model_class)
+        known = " or ".join(MODEL_CLASSES)
+        require(model_class is not None, f"{flag} is an option of --class {known}; give --class too.")
+        require(only == model_class, f"{flag} is an option of --class {only}, got --class {model_class}.")
+
+
+def _hard_bounds(setting: BoundedClass, values: Float[np.ndarray, "D symbols"], eps: float) -> tuple[Bound, ...]:
+    """The floors of 1, 2, .. hard heads, and the gap from which on soft heads are as hard."""
+    floors = [alphabet_floor(values, count, setting.length) for count in range(1, setting.heads + 1)]
+    return (
+        *(hard_bound(floor, setting.intrinsic_dim, setting.length) for floor in floors),
+        score_gap_bound(setting.length, setting.heads * setting.head_dim, setting.values, setting.slope, eps),
+    )
+
+
+def _bounded_bounds(setting: BoundedClass, eps: float, outer_slope: float) -> tuple[Bound, ...]:
+    """What every model with bounded values and slope misses, and what one head can do."""
+    sizes = {"intrinsic_dim": setting.intrinsic_dim, "head_dim": setting.head_dim, "values": setting.values}
+    one_head = one_head_bounds(setting.length, eps, setting.slope, outer_slope=outer_slope, **sizes)
+    return *class_bounds(setting, eps), *one_head
+
+
+def _hard_chart(setting: BoundedClass, values: Float[np.ndarray, "D symbols"]) -> Chart:
+    """The least error of hard heads against their number, one line per length."""
+    heads = tuple(range(1, setting.heads + 1))
+    # Of large alphabets one length is all that a minute allows.
+    others = HARD_LENGTHS if work(values.shape[1], min(setting.heads, setting.intrinsic_dim)) < MAX_WORK / 20 else ()
+    lengths = sorted({*others, setting.length})
+    rows = {f"{t} tokens": [alphabet_floor(values, count, t).nmse for count in heads] for t in lengths}
+    return Chart(
+        name="hard-floor",
+        title=f"Any hard heads on {values.shape[1]} symbols, a sum of {setting.intrinsic_dim} maxima",
+        x_label="attention heads",
+        y_label="least error (NMSE)",
+        x_ticks=heads,
+        log_y=False,
+        series=_series(rows, heads),
+        caption="The least over all orders of the symbols, with the best readout",
+    )
+
+
+def _phase_chart(setting: BoundedClass, eps: float, outer_slope: float) -> Chart:
+    """Decades of slope against length; between the two lines of one colour nothing is proved."""
+    errors = tuple(sorted({*PHASE_ERRORS, eps}, reverse=True))
+    lengths = tuple(sorted({*PHASE_LENGTHS, setting.length}))
+    phases = phase_diagram(setting, lengths, errors, outer_slope=outer_slope)
+    series = []
+    for place, error in enumerate(errors):
+        row = [phase for phase in phases if phase.eps == error]
+        fails = tuple(phase.fails_below if phase.fails_below > LOWEST else float("nan") for phase in row)
+        enough = tuple(phase.enough_from for phase in row)
+        band = (tuple(max(phase.fails_below, LOWEST) for phase in row), enough) if error == eps else (None, None)
+        name = f"eps = {error:g}"
+        series.append(Series(f"{name}: one head is enough", lengths, enough, place, low=band[0], high=band[1]))
+        series.append(Series(f"{name}: all fail below", lengths, fails, place, thin=True))
+    heads = "1 head" if setting.heads == 1 else f"{setting.heads} heads"
+    return Chart(
+        name="phase",
+        title=f"Where heads matter: {heads} of {setting.head_dim} numbers at most {setting.values:g} for D = "
+        f"{setting.intrinsic_dim}",
+        x_label="sequence length T (tokens)",
+        y_label="decades of readout slope (log10 K)",
+        x_ticks=lengths,
+        log_x=True,
+        series=tuple(series),
+        caption="marked: one head with this slope answers within eps, the better of two constructions (one counts, for "
+        "T below about 1 / eps; one averages exponentials); thin: below it every model errs by more than eps on some "
+        f"sequence; between them (shaded: eps = {eps:g}) nothing is proved",
     )

@@ -1,6 +1,8 @@
 """`headcount collide`: the error that no readout of a stored model can go below."""
 
 import functools
+import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,23 +18,20 @@ from ...cli.arguments import counts
 from ...cli.options import SEQUENCE, TARGETS
 from ...errors import InputError, require
 from ...models import ClassTokenTransformer, from_arrays, spec_from_dict
-from ...models.class_token import folded
 from ...report.chart import Chart, Series
 from ...report.document import Document, Grid, Text, line
 from ...report.files import write_whole
 from ...report.progress import counted_progress
 from ...report.render import save_chart
-from ...report.render.pictures import PairPicture, save_pair
+from ...report.render.pictures import save_pair
 from ...store import Record, Store
 from ...tasks import GeneratedTask, Regression
 from ...tasks.find import task_of_spec
 from .. import Certificate
 from ..collisions.observables import seen_by_readout
-from ..collisions.stored import WHERE, Floors, SearchOptions, chosen, left_out, to_json
+from ..collisions.stored import WHERE, Floors, SearchOptions, chosen, left_out
 from ..collisions.stored import as_json as floors_json
 from ..collisions.stored import collide as search
-
-TaskOf = Callable[[dict[str, Any]], GeneratedTask]
 
 MIN_DRAWN = 1e-4
 """Floors below this share of the target's spread are drawn at it."""
@@ -78,26 +77,22 @@ def collide(
                 found += floors
                 on_done(len(floors))
         target = out or folder / "collisions"
-        write_whole(target / "certificates.json", to_json(found).encode())
+        content = [floors_json(each) for each in found]
+        write_whole(target / "certificates.json", (json.dumps(content, indent=1) + "\n").encode())
         drawn = _draw_all(found, store, task_of, target)
     return Document(
-        content=lambda: [floors_json(each) for each in found],
-        blocks=(_grid(found), *_explained(found)),
+        content=lambda: content,
+        blocks=(_floors_grid(found), *_explained(found)),
         messages=(f"certificates and {drawn} figures are in {target}",),
     )
 
 
 def _filtered(groups: list[list[Record]], heads: str | None, lengths: str | None) -> list[list[Record]]:
-    """The groups of these heads and lengths."""
-    sizes = [(group[0].cell.model["heads"], group[0].cell.length) for group in groups]
-    wanted_heads, wanted_lengths = counts(heads, "--heads"), counts(lengths, "--lengths")
-    kept = [
-        group
-        for group, (own_heads, own_length) in zip(groups, sizes, strict=True)
-        if (wanted_heads is None or own_heads in wanted_heads)
-        and (wanted_lengths is None or own_length in wanted_lengths)
-    ]
-    stored = f"heads {sorted({h for h, _ in sizes})}, lengths {sorted({t for _, t in sizes})}"
+    own_heads, own_lengths = [each[0].cell.model["heads"] for each in groups], [each[0].cell.length for each in groups]
+    wanted_heads, wanted_lengths = counts(heads, "--heads") or own_heads, counts(lengths, "--lengths") or own_lengths
+    sizes = zip(groups, own_heads, own_lengths, strict=True)
+    kept = [group for group, h, length in sizes if h in wanted_heads and length in wanted_lengths]
+    stored = f"heads {sorted(set(own_heads))}, lengths {sorted(set(own_lengths))}"
     require(len(kept) > 0, f"no stored model has these heads and lengths; there are {stored}.")
     return kept
 
@@ -116,24 +111,21 @@ def _generated_task(
     return task
 
 
-def _draw_all(found: list[Floors], store: Store, task_of: TaskOf, target: Path) -> int:
+def _draw_all(
+    found: list[Floors], store: Store, task_of: Callable[[dict[str, Any]], GeneratedTask], target: Path
+) -> int:
     """A chart for each question, and a picture of the pair of every head count at the greatest length."""
     for where in WHERE:
         save_chart(floor_chart(found, where), target / f"floor-{where.replace(' ', '-')}.svg")
     longest = max(floors.record.cell.length for floors in found)
     pictures = 0
     for floors in found:
-        cell, certificate = floors.record.cell, floors.anywhere
+        cell, certificate = floors.record.cell, floors.certificates["anywhere"]
         if cell.length == longest and certificate is not None and certificate.floor(floors.slope) > 0:
-            picture = pair_picture(floors, certificate, store, task_of(cell.task).at(cell.length))
-            save_pair(picture, target / f"pair-{cell.model['heads']}-heads-{cell.key[:6]}.svg")
+            path = target / f"pair-{cell.model['heads']}-heads-{cell.key[:6]}.svg"
+            _draw_pair(path, floors, certificate, store, task_of(cell.task).at(cell.length))
             pictures += 1
     return len(WHERE) + pictures
-
-
-def _is_estimated(floors: Floors, where: str) -> bool:
-    certificate = floors.near_data if where == "near data" else floors.anywhere
-    return certificate is not None and bool(certificate.estimated)
 
 
 def floor_chart(found: list[Floors], where: str) -> Chart:
@@ -143,40 +135,34 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
     """
     lines = sorted({(floors.record.cell.length, floors.normed) for floors in found})
     heads = sorted({floors.record.cell.model["heads"] for floors in found})
+    estimated = any(each and each.estimated for each in (floors.certificates[where] for floors in found))
 
-    def least(h: int, line: tuple[int, bool]) -> float:
-        own = [
-            each.floor(where)
-            for each in found
-            if each.record.cell.model["heads"] == h and (each.record.cell.length, each.normed) == line
-        ]
-        return max(min(own), MIN_DRAWN) if own else float("nan")
-
-    words = {
-        "anywhere": "both sequences searched for",
-        "near data": "one sequence drawn, one searched for",
-    }[where]
+    least: dict[tuple[int, bool, int], float] = {}
+    for each in found:
+        place = each.record.cell.length, each.normed, each.record.cell.model["heads"]
+        least[place] = min(least.get(place, math.inf), max(each.share_of_spread(where), MIN_DRAWN))
+    words = "both sequences searched for" if where == "anywhere" else "one sequence drawn, one searched for"
     return Chart(
         name=f"floor-{where.replace(' ', '-')}",
-        title=f"{'Estimated' if any(_is_estimated(f, where) for f in found) else 'Certified'} error floor, {where}",
+        title=f"{'Estimated' if estimated else 'Certified'} error floor, {where}",
         x_label="attention heads",
         y_label="floor / spread of the target",
         x_ticks=tuple(heads),
         series=tuple(
             Series(
-                f"{line[0]} tokens{', norm' if line[1] else ''}",
+                f"{length} tokens{', norm' if normed else ''}",
                 tuple(heads),
-                tuple(least(h, line) for h in heads),
+                tuple(least.get((length, normed, h), math.nan) for h in heads),
                 place=i,
             )
-            for i, line in enumerate(lines)
+            for i, (length, normed) in enumerate(lines)
         ),
         caption=f"a readout of slope up to {found[0].slope:g} errs by this; {words}; below {MIN_DRAWN:g} drawn there",
     )
 
 
-def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: GeneratedTask) -> PairPicture:
-    """The pair of a certificate, as its model sees it."""
+def _draw_pair(path: Path, floors: Floors, certificate: Certificate, store: Store, task: GeneratedTask) -> None:
+    """Draw the pair of a certificate, as its model sees it."""
     cell = floors.record.cell
     arrays = {name: np.asarray(array, np.float64) for name, array in store.weights(cell.key).items()}
     with jax.enable_x64(True):
@@ -185,14 +171,15 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: G
         outputs = np.stack([np.asarray(seen_by_readout(model, tokens)) for tokens in pair])
         targets = np.stack([np.asarray(task.target(tokens)) for tokens in pair])
         single = len(model.attention) == 1
-        weights = np.stack([np.asarray(folded.attention_weights(model, x)) for x in pair]) if single else None
+        weights = np.stack([np.asarray(model.attention_weights(x)[0]).T for x in pair]) if single else None
     if certificate.exact:
         kind, readouts = "an exact collision is proved", "every readout"
     else:
         kind, readouts = f"{certificate.distance:.1e} apart", f"every readout of slope at most {floors.slope:g}"
     if certificate.estimated:
         kind += "; the gap is estimated"
-    return PairPicture(
+    save_pair(
+        path,
         title=f"{task.name}: two sequences of {cell.length} tokens that {cell.model['heads']} heads "
         + ("and a norm " if floors.normed else "")
         + ("cannot tell apart" if certificate.exact else "can hardly tell apart"),
@@ -205,7 +192,7 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: G
     )
 
 
-def _grid(found: list[Floors]) -> Grid:
+def _floors_grid(found: list[Floors]) -> Grid:
     """Model by model: its measured error, and the floor that is certified for each question."""
     normed = any(floors.normed for floors in found)
     columns = ["model", "T", "heads", *(["norm"] if normed else []), "seed", "NMSE"]
@@ -214,15 +201,13 @@ def _grid(found: list[Floors]) -> Grid:
         cell = floors.record.cell
         of_norm = ["yes" if floors.normed else "no"] if normed else []
         shape = [str(cell.length), str(cell.model["heads"]), *of_norm, str(cell.seed)]
-        floor = [f"{floors.floor(question):.2g} {_kind(floors, question)}" for question in WHERE]
+        floor = [f"{floors.share_of_spread(where):.2g} {_kind(floors.certificates[where])}" for where in WHERE]
         rows.append((cell.key[:6], *shape, f"{floors.record.metrics['nmse']:.1e}", *floor))
     columns += [f"floor, {question}" for question in WHERE]
     return Grid(columns=tuple(columns), rows=tuple(rows), align="r" * len(columns))
 
 
-def _kind(floors: Floors, question: str) -> str:
-    """What a floor is certified for."""
-    certificate = floors.near_data if question == "near data" else floors.anywhere
+def _kind(certificate: Certificate | None) -> str:
     if certificate is None:
         return "none found"
     return (
@@ -231,14 +216,12 @@ def _kind(floors: Floors, question: str) -> str:
 
 
 def _explained(found: list[Floors]) -> list[Text]:
-    """What a floor is, and its kinds."""
-    certificates = [each for floors in found for each in (floors.anywhere, floors.near_data) if each is not None]
-    reasons = dict.fromkeys(each.estimated for each in certificates if each.estimated)
-    slope = f"{found[0].slope:g}" if found else "-"
+    certificates = [each for floors in found for each in floors.certificates.values()]
+    reasons = dict.fromkeys(each.estimated for each in certificates if each and each.estimated)
     lines = [
         "a floor is the error, in standard deviations of the target, that a readout must make on one of two sequences",
         "  any readout: an exact collision is proved, so it holds whatever the readout's size",
-        f"  bounded slope: it holds for every readout of slope at most {slope}",
+        f"  bounded slope: it holds for every readout of slope at most {found[0].slope:g}",
         *(f"  gap estimated: {reason}" for reason in reasons),
     ]
     return list(map(line, lines))

@@ -14,21 +14,20 @@ from ...report.files import write_whole
 from ...report.progress import counted_progress
 from ..claims import CLAIMS, NOT_RUN, NotRun
 
-_COLOURS = {
-    "holds": "green",
-    "estimated": "yellow",
-    "undecided": "magenta",
-    "contradicted": "bold yellow",
-    "fails": "bold red",
-}
 MEANINGS = {
-    "holds": "seen here, or proved and not contradicted by what was tried; the control does not pass",
-    "estimated": "the same, but it rests on samples or searches",
-    "undecided": "the check cannot tell: its control passes too, or the theorem says nothing at a size that can be run",
-    "contradicted": "a witness refutes what a paper states, for the class of models named in the line",
-    "fails": "our own program does not keep its promise",
+    "holds": ("green", "seen here, or proved and not contradicted by what was tried; the control does not pass"),
+    "estimated": ("yellow", "the same, but it rests on samples or searches"),
+    "undecided": (
+        "magenta",
+        "the check cannot tell: its control passes too, or the theorem says nothing at a size that can be run",
+    ),
+    "contradicted": (
+        "bold yellow",
+        "a witness refutes what a paper states, for the class of models named in the line",
+    ),
+    "fails": ("bold red", "our own program does not keep its promise"),
 }
-"""What a verdict says."""
+"""The colour and the meaning of a verdict."""
 CONTROL = (
     "A control is the same check on something broken (gates zeroed, weights shuffled, a wrong exponent, all heads "
     "where one was removed). It must not pass: a check that a broken thing passes too is no evidence."
@@ -82,19 +81,19 @@ def _lines(entries: Sequence[Entry], not_run: Sequence[NotRun]) -> Iterator[Text
     """Claim, program, evidence, control, verdict, one under the other; then what is not run."""
     margin = " " * 13
     for entry in entries:
-        verdict = f"{entry['verdict']:<12}", _COLOURS[entry["verdict"]]
+        verdict = f"{entry['verdict']:<12}", MEANINGS[entry["verdict"]][0]
         yield line(verdict, " ", (entry["source"], "bold"), f"  {entry['claim']}")
         yield line(margin, (entry["program"], "dim"), f"  {entry['evidence']}")
         if entry["control"]:
             yield line(margin, ("control:", "dim"), f" {entry['control']}")
         if entry["repair"]:
             yield line(margin, ("repaired:", "dim"), f" {entry['repair']}")
-    counts = {name: sum(entry["verdict"] == name for entry in entries) for name in _COLOURS}
+    counts = {name: sum(entry["verdict"] == name for entry in entries) for name in MEANINGS}
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     yield line("")
     yield line((f"{len(entries)} claims: {said}", "bold"))
     for name in filter(counts.get, counts):
-        yield line((f"{name}: {MEANINGS[name]}", "dim"))
+        yield line((f"{name}: {MEANINGS[name][1]}", "dim"))
     if not_run:
         yield line("")
         yield line(("Not run:", "bold"))
@@ -111,7 +110,7 @@ def ledger_page(entries: Sequence[Entry], not_run: Sequence[NotRun], command: st
         f"Written by `{command}`, which runs every theorem of the two papers (Yu et al., arXiv 2510.06662;",
         "Amsel et al., arXiv 2407.16153) that we could run, at small size; [the others](#not-run) are listed below.",
         "",
-        *(f"* *{name}*: {meaning}" for name, meaning in MEANINGS.items()),
+        *(f"* *{name}*: {meaning}" for name, (_, meaning) in MEANINGS.items()),
         "",
         CONTROL,
         "",
@@ -123,11 +122,11 @@ def ledger_page(entries: Sequence[Entry], not_run: Sequence[NotRun], command: st
         cells = (entry["source"], entry["claim"], program, entry["evidence"], control, verdict)
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     lines += ["", "## Repairs", "", "Where a published step did not run as written, and what stands in its place:", ""]
-    lines += [f"* *{entry['source']}.* {_sentence(entry['repair'])}" for entry in entries if entry["repair"]]
+    lines += [f"* *{entry['source']}.* {_as_sentence(entry['repair'])}" for entry in entries if entry["repair"]]
     lines += ["", "## Not run", "", "Statements of the papers that no line above reaches, and why:", ""]
-    lines += [f"* *{each.source}*: {each.statement}. {_sentence(each.why)}" for each in not_run]
+    lines += [f"* *{each.source}*: {each.statement}. {_as_sentence(each.why)}" for each in not_run]
     return "\n".join(lines) + "\n"
 
 
-def _sentence(text: str) -> str:
+def _as_sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."

@@ -43,16 +43,13 @@ def _one_task(name: str) -> Document:
     if isinstance(task, Retrieval):
         clauses = check_assumptions(task).clauses
         content["clauses"] = [{"clause": c.name, "holds": c.holds, "evidence": c.evidence} for c in clauses]
-        rows = (
-            (c.name, Entry(*(("yes", "", (), "green") if c.holds else ("no", "", (), "red"))), c.evidence)
-            for c in clauses
-        )
+        rows = tuple((c.name, HOLDS[c.holds], c.evidence) for c in clauses)
         title = f"{task.name}: Assumption 2 on the cube"
-        blocks += (Grid(title=title, columns=("clause", "holds", "evidence"), rows=tuple(rows), keys=2, align="llp"),)
+        blocks += (Grid(title=title, columns=("clause", "holds", "evidence"), rows=rows, keys=2, align="llp"),)
     return Document(content=lambda: content, blocks=blocks)
 
 
-def _support_blocks(support: Support) -> "tuple[Block, ...]":
+def _support_blocks(support: Support) -> tuple[Block, ...]:
     """The support dimension with its witness: where the tokens lie that matter, and their gradients."""
     counted = [t for t, size in enumerate(support.gradients) if size > RELATIVE * support.gradients.max()]
     shown = [f"{t + 1} ({support.gradients[t]:.2g})" for t in counted[:SHOWN]]
@@ -93,15 +90,11 @@ def _presets() -> Iterator[Text]:
     for name, make in PRESETS.items():
         summary = " ".join(inspect.cleandoc(make.__doc__ or "").split())
         yield text((name, "bold"), f"  {summary}")
-        yield text(("  ".join(flags_of(name)), "dim"), indent=4)
+        options = {option: value for option, value in preset_options(name).items() if option != "length"}
+        flags = (
+            f"--{option.replace('_', '-')} {'none' if value is None else value}".replace(" ", "\xa0")
+            for option, value in options.items()
+        )
+        yield text(("  ".join(flags), "dim"), indent=4)
     yield text("")
     yield text("headcount measure TASK with any of its options; every task takes --lengths")
-
-
-def flags_of(name: str) -> list[str]:
-    """The options of a preset as `measure` spells them, each with its default."""
-    options = {option: value for option, value in preset_options(name).items() if option != "length"}
-    return [
-        f"--{option.replace('_', '-')} {'none' if value is None else value}".replace(" ", "\xa0")
-        for option, value in options.items()
-    ]

@@ -5,9 +5,8 @@ from searches and samples in float64.
 """
 
 import functools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -34,8 +33,7 @@ class NoBasinError(InputError):
     """The most responsive tokens cover every basin, so that the proof has no pair."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Responsive:
+class Responsive(NamedTuple):
     """The token and place at which one head has its highest score."""
 
     head: int
@@ -44,8 +42,7 @@ class Responsive:
     score: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Segment:
+class Segment(NamedTuple):
     """A segment from `start` to `stop`, leading away from x^(i), with two sampled slopes.
 
     |f_i(x) - f_i(y)| >= slope |x - y| on it, and the target moves at least `outer_slope` times as much as z_i while the
@@ -57,13 +54,9 @@ class Segment:
     slope: float
     outer_slope: float
 
-    def points_at(self, share: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape dim"]:
-        """The points at these shares of the way, 0 for `start` and 1 for `stop`."""
-        return self.start + np.asarray(share)[..., None] * (self.stop - self.start)
-
 
 def most_responsive(heads: FoldedHeads, dim: int, seed: int) -> tuple[Responsive, ...]:
-    """For each head in turn its highest score over the cube and all places that no earlier head uses."""
+    """Return for each head in turn its highest score over the cube and all places that no earlier head uses."""
     points = named_generator(seed, "most responsive tokens").random((POINTS, dim))
     points[::4] = points[::4].round()  # corners: scores are piecewise linear and often highest there
     points = CUBE.clip(points)
@@ -83,11 +76,11 @@ def most_responsive(heads: FoldedHeads, dim: int, seed: int) -> tuple[Responsive
 def _climb(
     heads: FoldedHeads, points: Float[Array, "points dim"], places: Int[Array, " places"]
 ) -> tuple[Float[Array, "places heads dim"], Float[Array, "places heads"]]:
-    """For every place and head the token with the highest score, and that score."""
+    """Return for every place and head the token with the highest score, and that score."""
     low, high = CUBE.inner
     climb = functools.partial(sign_ascent, steps=CLIMB_STEPS, low=low, high=high, step_size=0.2, decay=0.95)
 
-    def at(place: Array) -> tuple[Array, Array]:
+    def highest_at(place: Array) -> tuple[Array, Array]:
         def ascend(head: Array, token: Array) -> tuple[Array, Array]:
             return climb(lambda x: heads.scores(x, place)[head], token)
 
@@ -98,13 +91,13 @@ def _climb(
         best = jnp.argmax(tops, axis=1)
         return tokens[each, best], tops[each, best]
 
-    return jax.lax.map(at, places)
+    return jax.lax.map(highest_at, places)
 
 
 def uncovered_basin(
     task: Retrieval, report: AssumptionReport, responsive: tuple[Responsive, ...]
 ) -> tuple[int, float, Segment]:
-    """The component i whose segment moves the target most, the distance from x^(i) to the nearest fixed token, and it.
+    """Return the component i whose segment moves the target most, the distance from x^(i) to fixed tokens, the segment.
 
     Candidates lead from every minimiser along every axis in both directions, up to where f_i stops rising or reaches
     the value of a fixed token, or where F0 has lost half of its slope. Raises `NoBasinError` where there is none.
@@ -113,10 +106,16 @@ def uncovered_basin(
     outputs = np.argmax(np.abs(report.outer_gradient), axis=0)
     fixed = np.array([*report.minimisers, *(point.token for point in responsive)])
     values, count = np.asarray(map_over(task.features, fixed)), len(report.minimisers)
-    for i, (ways, steps, *profiles) in enumerate(_along_axes(task, report, outputs)):
+    low, high = CUBE.inner
+    ways = np.concatenate([np.eye(task.dim), -np.eye(task.dim)])
+    for i, minimiser in enumerate(report.minimisers):
+        start = np.clip(minimiser, low, high)
+        steps = np.concatenate([high - start, start - low])[:, None] * np.linspace(0, 1, SAMPLES)
+        arguments = (i, outputs[i], report.minima, start, ways, steps)
+        profiles = (np.asarray(part) for part in _along_axes(task, *map(jnp.asarray, arguments)))
         held = np.array([k != i for k in range(count)] + [point.place in task.position_sets[i] for point in responsive])
         ceiling = float(values[held, i].min())
-        radius = float(np.linalg.norm(fixed[held] - report.minimisers[i], axis=1).min())
+        radius = float(np.linalg.norm(fixed[held] - minimiser, axis=1).min())
         for way, step, value, slope, outer in zip(ways, steps, *profiles, strict=True):
             here = float(report.outer_gradient[outputs[i], i])
             good = (slope > 0) & (value < ceiling) & (outer * np.sign(here) >= abs(here) / 2)
@@ -127,8 +126,8 @@ def uncovered_basin(
                 continue
             outer_slope = float(np.abs(outer[: last + 1]).min())
             segment = Segment(
-                start=CUBE.clip(report.minimisers[i] + step[first] * way),
-                stop=CUBE.clip(report.minimisers[i] + step[last] * way),
+                start=CUBE.clip(minimiser + step[first] * way),
+                stop=CUBE.clip(minimiser + step[last] * way),
                 slope=float(slope[first : last + 1].min()),
                 outer_slope=outer_slope,
             )
@@ -142,37 +141,21 @@ def uncovered_basin(
     return component, radius, segment
 
 
-def _along_axes(
-    task: Retrieval, report: AssumptionReport, outputs: Int[np.ndarray, " D"]
-) -> Iterator[tuple[np.ndarray, ...]]:
-    """Per component: directions, steps along each up to the face of the cube, and there f_i, its slope, that of F0."""
-    low, high = CUBE.inner
-    ways = np.concatenate([np.eye(task.dim), -np.eye(task.dim)])
-    starts = np.clip(report.minimisers, low, high)
-    rooms = np.concatenate([high - starts, starts - low], axis=1)
-    steps = rooms[..., None] * np.linspace(0, 1, SAMPLES)
-    each = np.broadcast_to(ways, (len(starts), *ways.shape))
-    arguments = (starts, np.asarray(report.minima), outputs, each, steps)
-    profiles = _profiles(task, *(jnp.asarray(argument) for argument in arguments))
-    return zip(each, steps, *(np.asarray(part) for part in profiles), strict=True)
-
-
 @eqx.filter_jit
-def _profiles(
-    task: Retrieval, starts: Array, minima: Array, outputs: Array, ways: Array, steps: Float[Array, "D ways samples"]
+def _along_axes(
+    task: Retrieval, i: Array, output: Array, minima: Array, start: Array, ways: Array, steps: Array
 ) -> tuple[Array, Array, Array]:
-    """f_i, its slope and that of F0 at every step from x^(i) along every direction."""
+    """Return f_i, its slope and that of F0 at every step from x^(i) along every direction."""
 
-    def at(i: Array, way: Array, step: Array) -> tuple[Array, Array, Array]:
-        value, slope = jax.jvp(lambda u: task.features(starts[i] + u * way)[i], (step,), (jnp.ones_like(step),))
+    def at_step(way: Array, step: Array) -> tuple[Array, Array, Array]:
+        value, slope = jax.jvp(lambda u: task.features(start + u * way)[i], (step,), (jnp.ones_like(step),))
         gradient = jnp.atleast_2d(jax.jacobian(task.outer)(minima.at[i].set(value)))
-        return value, slope, gradient[outputs[i], i]
+        return value, slope, gradient[output, i]
 
-    over_ways = jax.vmap(jax.vmap(at, in_axes=(None, None, 0)), in_axes=(None, 0, 0))
-    return jax.vmap(over_ways)(jnp.arange(len(starts)), ways, steps)
+    return jax.vmap(jax.vmap(at_step, in_axes=(None, 0)))(ways, steps)
 
 
 @eqx.filter_jit
 def map_over(function: Callable[[Any], Array], tokens: Any) -> Array:
-    """A function of one token or sequence, at many. Pytrees (modules, `jax.tree_util.Partial`) are compiled once."""
+    """Apply a function of one token or sequence to many. Pytrees (modules, `jax.tree_util.Partial`) compile once."""
     return jax.vmap(function)(tokens)

@@ -80,7 +80,7 @@ class Certificate:
         return self.radius is not None
 
     def floor(self, slope: float = math.inf) -> float:
-        """Every readout of at most this slope has at least this error somewhere on the domain."""
+        """Return the error that every readout of at most this slope has, at least, somewhere on the domain."""
         require(slope >= 0, f"slope must not be negative, got {slope!r}.")
         if self.exact:
             return self.gap / 2
@@ -124,13 +124,11 @@ def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedT
 
 
 def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
-    """An upper bound on the Euclidean distance of what the readout sees of the pair."""
+    """Return an upper bound on the Euclidean distance of what the readout sees of the pair."""
     if len(model.attention) == 1:
-        coordinates = coordinates_read([model])
-        observables = HeadOutputs(heads=fold_heads(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
-        enclosed = EnclosedObservables(observables, model, pair.shape[1])
+        enclosed = EnclosedObservables(HeadOutputs, model, pair.shape[1])
         outputs = [enclosed.enclose(lambda one, x: one.observe(x, None), point(tokens)) for tokens in pair]
-        mixing = point(mixing_of(model, coordinates))
+        mixing = point(mixing_of(model, coordinates_read([model])))
         if model.spec.final_norm:
             class_token = point(np.asarray(model.class_token, np.float64))
             read = [add(class_token, _applied(mixing, output)) for output in outputs]
@@ -147,12 +145,11 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
 
 
 def _applied(matrix: Box, vector: Box) -> Box:
-    """The matrix times the vector."""
     return product(matrix, vector.map(lambda end: end[:, None])).map(lambda end: end[:, 0])
 
 
 def _min_gap(task: GeneratedTask, boxes: list[Box]) -> tuple[float, str]:
-    """A lower bound on the difference of the targets of two boxes, and why it is only an estimate where it is."""
+    """Return a lower bound on the difference of the targets of two boxes, and why it is only an estimate."""
     try:
         targets = [enclose(task.target, box) for box in boxes]
         gap = float(subtract(*targets).mignitude.max())
@@ -176,23 +173,24 @@ class ExactCollision(NamedTuple):
 
 
 class EnclosedObservables:
-    """The observables of a model with enclosed constants: folded heads are known between two ends only.
+    """Observables of this kind of a model with enclosed constants: folded heads are known between two ends only."""
 
-    Of the observables that a pair was found with, only the kind and the shared places are used: all constants come from
-    the model.
-    """
-
-    def __init__(self, found_with: AbstractObservables, model: ClassTokenTransformer, length: int):
-        self.has_positions = model.position_table is not None
-        if isinstance(found_with, AbstractHeadObservables) and len(model.attention) == 1:
-            coordinates, kind = coordinates_read([model]), type(found_with)
+    def __init__(
+        self,
+        kind: type[AbstractObservables],
+        model: ClassTokenTransformer,
+        length: int,
+        shared: tuple[int, ...] = (),
+    ):
+        if issubclass(kind, AbstractHeadObservables) and len(model.attention) == 1:
+            coordinates = coordinates_read([model])
             # Shared tokens cancel in moments only.
-            shared = found_with.shared if kind is Moments and len(found_with.shared) < length else ()
+            shared = shared if kind is Moments and len(shared) < length else ()
             ends = [
                 kind(heads=end, coordinates=coordinates, shared=shared)
                 for end in fold_heads(model, coordinates, length)
             ]
-        elif isinstance(found_with, CentredOutputs) and len(model.attention) == 1 and model.spec.final_norm:
+        elif issubclass(kind, CentredOutputs) and len(model.attention) == 1 and model.spec.final_norm:
             coordinates = coordinates_read([model])
             mixing = mixing_of(model, coordinates)
             centred = subtract(point(mixing[1:]), point(mixing[:1]))
@@ -214,13 +212,13 @@ class EnclosedObservables:
         return enclose(lambda x, *leaves: function(jax.tree.unflatten(shape, leaves), x), box, *self.leaves)
 
     def jacobian(self, scale: Scale, boxes: list[Box]) -> Box:
-        """DG for all pairs in the boxes."""
+        """Enclose DG for all pairs in the boxes."""
         slopes = (self.enclose(lambda observables, x: observables.jacobian(x, scale), box) for box in boxes)
         one, other = (each.map(lambda end: end.reshape(len(end), -1)) for each in slopes)
         return Box(np.hstack([one.low, -other.high]), np.hstack([one.high, -other.low]))
 
     def scale(self, pair: np.ndarray) -> Scale:
-        """A scale near that of the pair: any will do, as long as it is the same for both sequences."""
+        """Return a scale near that of the pair: any will do, as long as it is the same for both sequences."""
         if not isinstance(self.observables, Moments):
             return None
         return self.enclose(lambda observables, pair: observables.scale(pair), point(pair)).low
@@ -229,9 +227,12 @@ class EnclosedObservables:
 def prove_collision(
     found_with: AbstractObservables, model: ClassTokenTransformer, pair: Pair, domain: Domain
 ) -> ExactCollision:
-    """Try to prove that an exact collision of `model` lies near the pair, inside the domain."""
-    enclosed = EnclosedObservables(found_with, model, pair.shape[1])
-    if not enclosed.has_positions:
+    """Try to prove that an exact collision of `model` lies near the pair, inside the domain.
+
+    Of what the pair was found with only the kind and the shared places are used: all constants come from the model.
+    """
+    enclosed = EnclosedObservables(type(found_with), model, pair.shape[1], found_with.shared)
+    if model.position_table is None:  # else values are no function of the features, however little places matter
         enclosed.observables = reduced_observables(enclosed.observables, pair)
     observables, points = enclosed.observables, [point(tokens) for tokens in pair]
     if isinstance(observables, AbstractHeadObservables) and observables.features == ():
@@ -272,13 +273,11 @@ def prove_collision(
 
 
 def reduced_observables(observables: AbstractObservables, pair: Pair) -> AbstractObservables:
-    """The same observables on fewer coordinates, where few hidden units switch among the tokens of this pair.
+    """Return the same observables on fewer coordinates, where few hidden units switch among the tokens of this pair.
 
-    Only for models without positions: otherwise values are no function of the features.
+    Only for models without positions.
     """
-    if not isinstance(observables, AbstractHeadObservables) or observables.features is not None:
-        return observables
-    if np.ptp(observables.heads.bias, axis=0).any() or np.ptp(observables.heads.value_bias, axis=0).any():
+    if not isinstance(observables, AbstractHeadObservables):
         return observables
     dim, heads = pair.shape[-1], observables.heads
     tokens = np.asarray(pair)[:, observables.places(pair.shape[1])].reshape(-1, dim)
@@ -302,7 +301,7 @@ def reduced_observables(observables: AbstractObservables, pair: Pair) -> Abstrac
 
 
 def is_steady(observables: AbstractObservables, boxes: list[Box]) -> bool:
-    """Whether no hidden unit outside the features switches anywhere in the boxes of two sequences."""
+    """Return whether no hidden unit outside the features switches anywhere in the boxes of two sequences."""
     if not isinstance(observables, AbstractHeadObservables) or observables.features is None:
         return True
     dim, places = boxes[0].shape[-1], observables.places(len(boxes[0].low))

@@ -50,8 +50,9 @@ CUBE = Domain(0.0, 1.0)
 
 
 def domain_of(task: GeneratedTask, radius: float = 3.0) -> Domain:
-    """The cube for tasks on the cube; for Gaussian tokens, which are unbounded, the box [-radius, radius]. Raises
-    `InputError` where the task has stored examples only, or `radius` is not positive and finite.
+    """Return the cube for tasks on the cube; for Gaussian tokens, which are unbounded, the box [-radius, radius].
+
+    Raises `InputError` where the task has stored examples only, or `radius` is not positive and finite.
     """
     distribution = getattr(task, "distribution", None)
     require(
@@ -65,14 +66,14 @@ def domain_of(task: GeneratedTask, radius: float = 3.0) -> Domain:
 
 
 def shared_places(heads: int, length: int) -> tuple[int, ...]:
-    """One place per head, spread over the sequence: a shared token can take the attention weight of one head."""
+    """Return one place per head, spread over the sequence: a shared token can take the attention weight of one head."""
     if heads >= length:
         return ()
     return tuple(int(place) for place in np.unique(np.linspace(0, length - 1, heads).round().astype(int)))
 
 
 def free_starts(task: GeneratedTask, domain: Domain, starts: int, seed: int) -> Pairs:
-    """Pairs of which both sequences are free.
+    """Return pairs of which both sequences are free.
 
     A quarter are two independent sequences, a quarter a sequence and a neighbour, half a sequence of clustered tokens
     and a neighbour: no head prefers one of several clustered tokens by much.
@@ -93,7 +94,7 @@ def free_starts(task: GeneratedTask, domain: Domain, starts: int, seed: int) -> 
 def anchored_starts(
     anchors: Float[np.ndarray, "anchors length dim"], which: int, domain: Domain, starts: int, seed: int
 ) -> Pairs:
-    """Pairs whose first sequence is one anchor; the second is a neighbour at growing distances.
+    """Return pairs whose first sequence is one anchor; the second is a neighbour at growing distances.
 
     Every third neighbour is one of another anchor.
     """

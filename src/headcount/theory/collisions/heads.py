@@ -39,12 +39,12 @@ class FoldedHeads(eqx.Module):
     def scores(self, token: Float[AnyArray, " dim"], place: Any) -> Float[AnyArray, " heads"]:
         return self.score_weight @ self.hidden(token, place) + self.score_bias[place]
 
-    def values(self, token: Float[AnyArray, " dim"], place: Any) -> Float[AnyArray, " coordinates"]:
+    def token_values(self, token: Float[AnyArray, " dim"], place: Any) -> Float[AnyArray, " coordinates"]:
         return self.value_weight @ self.hidden(token, place) + self.value_bias[place]
 
 
 def coordinates_read(models: Sequence[ClassTokenTransformer]) -> Coordinates:
-    """The value coordinates that reach the readout of at least one model: rows of W_V and W_O that are not all zero."""
+    """Return the value coordinates that reach the readout of a model: rows of W_V and W_O that are not all zero."""
     values = np.array([np.asarray(model.attention[0].value) for model in models])
     outputs = np.array([np.asarray(model.attention[0].output) for model in models])
     read = np.any(values != 0, axis=(0, 3)) & np.any(outputs != 0, axis=(0, 1))
@@ -53,10 +53,9 @@ def coordinates_read(models: Sequence[ClassTokenTransformer]) -> Coordinates:
 
 
 def fold_heads(model: ClassTokenTransformer, coordinates: Coordinates, length: int) -> tuple[FoldedHeads, FoldedHeads]:
-    """Lower and upper bounds, entry by entry, of the folded layer of a model of one layer."""
+    """Return lower and upper bounds, entry by entry, of the folded layer of a model of one layer."""
     require(len(model.attention) == 1, f"only one layer can be folded, the model has {len(model.attention)}.")
-    table, dim = model.position_table, model.encoder_in.weight.shape[1]
-    dim -= table.shape[1] if table is not None and model.concatenated else 0
+    dim = model.sizes()["dim"]
     values = _products(model, coordinates, dim, lambda exact: exact.astype(np.longdouble))
     sizes = _products(model, coordinates, dim, lambda exact: np.abs(exact.astype(np.longdouble)))
     # Rounding errors of sums of products: at most one unit of the last place of their size per operation.
@@ -64,7 +63,7 @@ def fold_heads(model: ClassTokenTransformer, coordinates: Coordinates, length: i
     errors: dict[str, np.ndarray] = {
         name: 2 * terms * np.finfo(np.longdouble).eps * size for name, size in sizes.items()
     }
-    if table is None or not model.concatenated:
+    if model.position_codes is None:
         errors["bias"] = np.zeros(1)  # single weights, which are exact
     sides: list[dict[str, Any]] = [
         {name: _rounded(value + side * errors[name], side) for name, value in values.items()} for side in (-1, 1)
@@ -79,18 +78,18 @@ def fold_heads(model: ClassTokenTransformer, coordinates: Coordinates, length: i
 def _products(
     model: ClassTokenTransformer, coordinates: Coordinates, dim: int, converted: Callable[[np.ndarray], np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The folded matrices of weights that were converted first; by sums and products alone, so that the same function
-    of their magnitudes bounds the size of every term.
+    """Return the folded matrices of weights that were converted first; by sums and products alone, so that the same
+    function of their magnitudes bounds the size of every term.
     """
     (layer,), (heads, rows) = model.attention, np.array(coordinates).T
     read = {"query": layer.query, "key": layer.key, "value": layer.value, "class_token": model.class_token}
-    read |= {"inwards": model.encoder_in.weight, "bias": model.encoder_in.bias, "beta": model.beta}
+    read |= {"inwards": model.encoder_in.weight, "bias": model.encoder_in.bias, "beta": model.spec.beta}
     read |= {"outwards": model.encoder_out.weight, "added": model.encoder_out.bias}
     w = {name: converted(np.asarray(weights)) for name, weights in read.items()}
     bias, added, value = w["bias"][None], w["added"][None], w["value"][heads, rows]
     if model.position_table is not None:
         table = converted(np.asarray(model.position_table))
-        if model.concatenated:
+        if model.position_codes is not None:
             bias = bias + table @ w["inwards"][:, dim:].T
         else:
             added = added + table
@@ -106,14 +105,14 @@ def _products(
 
 
 def _rounded(ends: np.ndarray, side: int) -> np.ndarray:
-    """The nearest float64 numbers that are not above (side -1) or not below (side 1) these."""
+    """Return the nearest float64 numbers that are not above (side -1) or not below (side 1) these."""
     rounded = ends.astype(np.float64)
     beyond = rounded > ends if side < 0 else rounded < ends
     return np.where(beyond, np.nextafter(rounded, side * np.inf), rounded)
 
 
 def stack_heads(models: Sequence[ClassTokenTransformer], length: int) -> FoldedHeads:
-    """Folded layers of several models, stacked along a first axis; for searches, which need no enclosure."""
+    """Return folded layers of several models, stacked along a first axis; for searches, which need no enclosure."""
     coordinates = coordinates_read(models)
     folded = [fold_heads(model, coordinates, length)[0] for model in models]
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *folded)

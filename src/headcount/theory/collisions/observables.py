@@ -43,21 +43,21 @@ class AbstractObservables(eqx.Module):
 
     @abstractmethod
     def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
-        """The coordinates of one sequence."""
+        """Return the coordinates of one sequence."""
 
     @abstractmethod
     def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
-        """Their derivative with respect to the tokens."""
+        """Return their derivative with respect to the tokens."""
 
     def scale(self, pair: Pair) -> Scale:
         return None
 
     def reach(self, pair: Pair) -> Float[Array, ""]:
-        """Distance that a token can move before a score moves by about one: the range of a linearisation."""
+        """Return how far a token can move before a score moves by about one: the range of a linearisation."""
         return jnp.asarray(jnp.inf)
 
     def tied(self, pair: Pair) -> Pair:
-        """The pair with the first sequence's tokens at the shared places."""
+        """Return the pair with the first sequence's tokens at the shared places."""
         if not self.shared:
             return pair
         return pair.at[1, np.array(self.shared)].set(pair[0, np.array(self.shared)])
@@ -66,7 +66,7 @@ class AbstractObservables(eqx.Module):
         return self.observe(pair[0], scale) - self.observe(pair[1], scale)
 
     def linearised(self, pair: Pair) -> tuple[Float[Array, " observed"], Float[Array, "observed entries"]]:
-        """G, the difference of a pair, and its derivative with respect to all token entries of the pair."""
+        """Return G, the difference of a pair, and its derivative with respect to all token entries of the pair."""
         scale = self.scale(pair)
         one, other = (self.jacobian(tokens, scale) for tokens in pair)
         rows = jnp.concatenate([one.reshape(len(one), -1), -other.reshape(len(other), -1)], axis=1)
@@ -74,7 +74,7 @@ class AbstractObservables(eqx.Module):
 
 
 def seen_by_readout(model: ClassTokenTransformer, tokens: Tokens) -> Float[Array, " total"]:
-    """Input of the readout net: the class token after attention, normed where the model has a norm."""
+    """Return the input of the readout net: the class token after attention, normed where the model has a norm."""
     return folded.readout_input(model, folded.class_output(model, tokens))
 
 
@@ -119,12 +119,12 @@ class AbstractHeadObservables(AbstractObservables):
         return np.array(self.coordinates)[:, 0]
 
     def places(self, length: int) -> np.ndarray:
-        """The places that are not shared."""
+        """Return the places that are not shared."""
         return np.array([place for place in range(length) if place not in self.shared])
 
-    def values(self, token: Float[Array, " dim"], place: Any) -> Float[Array, " coordinates"]:
+    def token_values(self, token: Float[Array, " dim"], place: Any) -> Float[Array, " coordinates"]:
         if self.features is None:
-            return self.heads.values(token, place)
+            return self.heads.token_values(token, place)
         return jnp.concatenate([token, self.heads.hidden(token, place)])[np.array(self.coordinates)[:, 1]]
 
 
@@ -132,19 +132,20 @@ class HeadOutputs(AbstractHeadObservables):
     """The output of every head, before W_O."""
 
     def observe(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
-        return jnp.sum(self._weights(tokens) * jax.vmap(self.values)(tokens, np.arange(len(tokens))), axis=0)
+        return jnp.sum(
+            self._attention_weights(tokens) * jax.vmap(self.token_values)(tokens, np.arange(len(tokens))), axis=0
+        )
 
     def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
         """a_i(t) (dv_i(t) + (v_i(t) - output_i) ds_i(t)) for every token t."""
-        places, weights = np.arange(len(tokens)), self._weights(tokens)
-        values = jax.vmap(self.values)(tokens, places)
+        places, weights = np.arange(len(tokens)), self._attention_weights(tokens)
+        values = jax.vmap(self.token_values)(tokens, places)
         outputs = jnp.sum(weights * values, axis=0)
         score_slopes = jax.vmap(jax.jacfwd(self.heads.scores))(tokens, places)[:, self.owners]
-        value_slopes = jax.vmap(jax.jacfwd(self.values))(tokens, places)
+        value_slopes = jax.vmap(jax.jacfwd(self.token_values))(tokens, places)
         return jnp.moveaxis(weights[..., None] * (value_slopes + (values - outputs)[..., None] * score_slopes), 0, 1)
 
-    def _weights(self, tokens: Tokens) -> Float[Array, "length coordinates"]:
-        """The attention weight of every coordinate's head."""
+    def _attention_weights(self, tokens: Tokens) -> Float[Array, "length coordinates"]:
         scores = jax.vmap(self.heads.scores)(tokens, np.arange(len(tokens)))
         return jax.nn.softmax(scores, axis=0)[:, self.owners]
 
@@ -171,7 +172,7 @@ class CentredOutputs(AbstractObservables):
 
 
 def mixing_of(model: ClassTokenTransformer, coordinates: Coordinates) -> Float[np.ndarray, "total coordinates"]:
-    """The columns of W_O that these coordinates of the only layer reach."""
+    """Return the columns of W_O that these coordinates of the only layer reach."""
     heads, rows = np.array(coordinates).T
     return np.asarray(model.attention[0].output, np.float64)[:, heads, rows]
 
@@ -192,15 +193,17 @@ class Moments(AbstractHeadObservables):
         return jnp.concatenate([parts, zero], axis=1)[:, np.array(order)]
 
     def scale(self, pair: Pair) -> Scale:
-        """The highest score of each head, which makes its moments of the order of one."""
+        """Return the highest score of each head, which makes its moments of the order of one."""
         places = self.places(pair.shape[1])
         scores = [jax.vmap(self.heads.scores)(tokens[places], places) for tokens in pair]
         return jax.lax.stop_gradient(jnp.max(jnp.concatenate(scores), axis=0))
 
     def _contribution(self, token: Float[Array, " dim"], place: Any, scale: Scale) -> Float[Array, " observed"]:
-        """The contribution of one token: its weight in each head, and the weight times each value."""
+        """Return the contribution of one token: its weight in each head, and the weight times each value."""
         weights = jnp.exp(self.heads.scores(token, place) - scale)
-        return jnp.concatenate([weights[np.unique(self.owners)], weights[self.owners] * self.values(token, place)])
+        return jnp.concatenate(
+            [weights[np.unique(self.owners)], weights[self.owners] * self.token_values(token, place)]
+        )
 
 
 def check_fit(model: ClassTokenTransformer, task: GeneratedTask, *, done: str = "collisions are searched") -> None:
@@ -213,11 +216,10 @@ def check_fit(model: ClassTokenTransformer, task: GeneratedTask, *, done: str = 
         why = f"{done} with {name} {plain} alone, the model has {given}."
         require(given == plain, why, what=name, given=given)
     table = model.position_table
-    dim = model.encoder_in.weight.shape[1]
+    dim = model.sizes()["dim"]
     if table is not None:
         require(
             table.shape[0] == task.length,
             f"the model has positions for length {table.shape[0]}, {task.name} has length {task.length}.",
         )
-        dim -= table.shape[1] if model.concatenated else 0
     require(dim == task.dim, f"the model reads tokens of dim {dim}, {task.name} has dim {task.dim}.")

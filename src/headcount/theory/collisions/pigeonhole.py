@@ -88,7 +88,7 @@ class Pigeonhole:
         return self.segment.outer_slope * self.spacing
 
     def as_collision(self) -> Collision:
-        """The pair with the moments of its free places, for `certify`."""
+        """Return the pair with the moments of its free places, for `certify`."""
         with jax.enable_x64(True):
             pair = jnp.asarray(self.pair)
             distance = float(jnp.linalg.norm(self.observables.difference(pair, self.observables.scale(pair))))
@@ -104,7 +104,7 @@ def find_pigeonhole(
     seed: int = 0,
     any_heads: bool = False,
 ) -> Pigeonhole:
-    """The pair of the proof, for one model and one task.
+    """Return the pair of the proof, for one model and one task.
 
     The model has one attention layer of fewer than D heads, the task is on the cube and meets Assumption 2 (in place of
     clause 2.3: some f_i rises along an axis from its minimiser), and 4 divides its length. `subsequences` are choices
@@ -135,7 +135,7 @@ def find_pigeonhole(
         # moments are nearly polynomial along the segment, choices with equal power sums are much nearer than the
         # pigeonhole principle promises.
         shares = np.linspace(0, 1, free_places * resolution).reshape(resolution, free_places).T
-        grid = segment.points_at(shares)
+        grid = segment.start + shares[..., None] * (segment.stop - segment.start)
         features = np.asarray(map_over(wide.features, grid.reshape(-1, task.dim)))
         values = features[:, component].reshape(grid.shape[:2])
         spacing = float(np.diff(np.sort(values, axis=None)).min())
@@ -191,7 +191,7 @@ def _check(model: ClassTokenTransformer, task: Retrieval) -> None:
 def _base(
     task: Retrieval, minimisers: np.ndarray, responsive: tuple[Responsive, ...], component: int, filler: np.ndarray
 ) -> tuple[Float[np.ndarray, "length dim"], Int[np.ndarray, " free"]]:
-    """The sequence common to both, with fillers at the free places, and all places of S_i that are left free.
+    """Return the sequence common to both, with fillers at the free places, and all places of S_i that are left free.
 
     The filler is the upper end of the segment: no value of f_i on the segment is higher, so it is no minimum. A quarter
     of the places is T0 + s + D - 1, so every S_k has enough.
@@ -209,7 +209,7 @@ def _base(
 
 
 def _choices(free_places: int, resolution: int, subsequences: int, seed: int) -> Int[np.ndarray, "subsequences free"]:
-    """All choices of one grid point per place, or `subsequences` random ones without duplicates."""
+    """Return all choices of one grid point per place, or `subsequences` random ones without duplicates."""
     if resolution**free_places <= subsequences:
         return np.indices((resolution,) * free_places).reshape(free_places, -1).T
     drawn = named_generator(seed, "subsequences").integers(resolution, size=(subsequences, free_places))
@@ -220,7 +220,7 @@ def _choices(free_places: int, resolution: int, subsequences: int, seed: int) ->
 def _moments(
     heads: FoldedHeads, coordinates: Coordinates, free: Int[Array, " free"], grid: Float[Array, "free resolution dim"]
 ) -> Float[Array, "free resolution observed"]:
-    """The contribution of every grid point to every moment.
+    """Return the contribution of every grid point to every moment.
 
     Scores are relative to the highest of each head, and every moment is scaled to a maximum of one, so that no moment
     dominates the distance.
@@ -229,7 +229,7 @@ def _moments(
     scale = jnp.max(scores, axis=(0, 1))
 
     def alone(place: Array, points: Array) -> Array:
-        """The moments of sequences of one token at this place."""
+        """Return the moments of sequences of one token at this place."""
         biases = {name: getattr(heads, name)[place][None] for name in ("bias", "score_bias", "value_bias")}
         observables = Moments(heads=dataclasses.replace(heads, **biases), coordinates=coordinates)
         return jax.vmap(lambda token: observables.observe(token[None], scale))(points)
@@ -243,7 +243,7 @@ def _nearest(
     choices: Int[np.ndarray, "subsequences free"],
     values: Float[np.ndarray, "free resolution"],
 ) -> tuple[Int[np.ndarray, "2 free"], float, float]:
-    """The two choices with the nearest moments, their distance, and the bound of the pigeonhole principle.
+    """Return the two choices with the nearest moments, their distance, and the bound of the pigeonhole principle.
 
     Among pairs that are tied up to rounding, the one whose minima of f_i differ most.
     """

@@ -111,7 +111,7 @@ def find_collisions(
         collisions: list[list[Collision]] = [[] for _ in models]
         for observables in _observables(groups, task.length, anchored=anchors is not None):
             search = _CollisionSearch(observables, in_double(task), domain, steps, anchors is not None)
-            for i, group in enumerate(search.run(np.stack(pairs), seed)):
+            for i, group in enumerate(search.best_pairs(np.stack(pairs), seed)):
                 collisions[i * len(models) // len(groups)] += group
     if not any(collisions):
         raise InputError(f"{task.name}: every search met NaN or infinite numbers; are the model's weights finite?")
@@ -121,7 +121,7 @@ def find_collisions(
 def close_pairs(
     observables: AbstractObservables, task: GeneratedTask, domain: Domain, pairs: np.ndarray
 ) -> list[Collision]:
-    """The collisions of one model that Newton steps reach from pairs (any, 2, length, dim), the largest gap first.
+    """Return the collisions of one model that Newton steps reach from pairs, the largest gap first.
 
     Cheaper than a search, which maximises the gap too. Check `distance`: steps may fail to reach a collision.
     """
@@ -133,7 +133,7 @@ def close_pairs(
 
 
 def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchored: bool) -> list[AbstractObservables]:
-    """The observables that pairs should agree in: outputs always; moments too where both sequences are free.
+    """Return the observables that pairs should agree in: outputs always; moments too where both sequences are free.
 
     Of one layer with a norm before the readout both whole and centred outputs: a norm merges more than heads do.
     """
@@ -162,8 +162,8 @@ class _CollisionSearch:
     steps: int
     anchored: bool
 
-    def run(self, pairs: np.ndarray, seed: int) -> list[list[Collision]]:
-        """For each group the best pairs of the last round."""
+    def best_pairs(self, pairs: np.ndarray, seed: int) -> list[list[Collision]]:
+        """Return for each group the best pairs of the last round."""
         generator = named_generator(seed, "shaken pairs")
         size = PERTURBATION * (self.domain.high - self.domain.low)
         starts = pairs.shape[1]
@@ -179,7 +179,7 @@ class _CollisionSearch:
         return self._polish(np.take_along_axis(ends, best[..., None, None, None], axis=1))
 
     def _round(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs at which every ascent ended, and the indices of the best."""
+        """Return the pairs at which every ascent ended, and the indices of the best."""
         arguments = self.observables, self.task, jnp.asarray(pairs), self.domain, self.steps, self.anchored
         ends, distances, gaps = (np.asarray(part) for part in _ascend_all(*arguments))
         distances = np.where(np.isfinite(distances), distances, np.inf)
@@ -187,8 +187,10 @@ class _CollisionSearch:
         return ends, np.lexsort((-gaps, distances > NEAR), axis=1)[:, :SURVIVORS]
 
     def _polish(self, pairs: np.ndarray) -> list[list[Collision]]:
-        """Minimum-norm Newton steps, damped where they overshoot, until no pair comes nearer."""
-        pairs = self._tied(pairs)
+        """Take minimum-norm Newton steps, damped where they overshoot, until no pair comes nearer.
+
+        Shared tokens do not move: nothing depends on them.
+        """
         trial, best = pairs.copy(), pairs.copy()
         distance, damping = np.full(pairs.shape[:2], np.inf), np.full(pairs.shape[:2], 1e-15)
         difference = jacobian = np.empty(0)
@@ -207,7 +209,6 @@ class _CollisionSearch:
                 break
             for at in zip(*np.nonzero(busy), strict=True):
                 trial[at] = _newton_step(best[at], difference[at], jacobian[at], float(damping[at]), self.domain)
-        best = self._tied(best)
         gaps = np.asarray(_gaps_all(self.task, jnp.asarray(best)))
         return [
             [
@@ -219,20 +220,13 @@ class _CollisionSearch:
             for observables in [jax.tree.map(lambda leaf, i=i: leaf[i], self.observables)]
         ]
 
-    def _tied(self, pairs: np.ndarray) -> np.ndarray:
-        """A copy with the first sequence's tokens at the shared places of the second."""
-        tied, shared = pairs.copy(), list(self.observables.shared)
-        tied[:, :, 1, shared] = tied[:, :, 0, shared]
-        return tied
-
 
 def _gap(task: GeneratedTask, pair: Array) -> Array:
-    """The largest difference of a target number."""
     return jnp.max(jnp.abs(task.target(pair[0]) - task.target(pair[1])))
 
 
 def _linearise(observables: AbstractObservables, task: GeneratedTask, pair: Array, anchored: bool) -> tuple[Array, ...]:
-    """G of one pair, J, and the gradient of the gap; zeros for coordinates that are held."""
+    """Return G of one pair, J, and the gradient of the gap; zeros for coordinates that are held."""
     difference, jacobian = observables.linearised(observables.tied(pair))
     gradient = jax.grad(lambda pair: _gap(task, observables.tied(pair)))(pair).ravel()
     if anchored:
@@ -244,7 +238,7 @@ def _linearise(observables: AbstractObservables, task: GeneratedTask, pair: Arra
 def _ascend(
     observables: AbstractObservables, task: GeneratedTask, pair: Array, domain: Domain, steps: int, anchored: bool
 ) -> tuple[Array, Array, Array]:
-    """One ascent from one pair: along the constraint by shrinking steps, and back to it.
+    """Ascend from one pair: along the constraint by shrinking steps, and back to it.
 
     Tokens are middle + half sin(angle), and steps are taken in the angles, so that none leaves the domain.
     """
@@ -252,7 +246,7 @@ def _ascend(
     middle, half = (low + high) / 2, (high - low) / 2
     reach = jnp.minimum(observables.reach(pair), half / 2)
 
-    def step(i: Array, carried: tuple[Array, Array]) -> tuple[Array, Array]:
+    def move(i: Array, carried: tuple[Array, Array]) -> tuple[Array, Array]:
         angles, size = carried
         slope = (half * jnp.cos(angles)).ravel()
         difference, jacobian, gradient = _linearise(observables, task, middle + half * jnp.sin(angles), anchored)
@@ -276,7 +270,7 @@ def _ascend(
         return angles + (forward - back * jnp.minimum(1.0, 1 / away)).reshape(angles.shape), size
 
     angles = jnp.arcsin(jnp.clip((pair - middle) / half, -1.0, 1.0))
-    angles, _ = jax.lax.fori_loop(0, steps, step, (angles, jnp.asarray(0.1)))
+    angles, _ = jax.lax.fori_loop(0, steps, move, (angles, jnp.asarray(0.1)))
     ended = middle + half * jnp.sin(angles)
     pair = observables.tied(ended.at[0].set(pair[0]) if anchored else ended)
     distance = jnp.linalg.norm(observables.difference(pair, observables.scale(pair)))
@@ -301,7 +295,7 @@ _gaps_all = eqx.filter_jit(lambda task, pairs: jax.vmap(jax.vmap(lambda pair: _g
 
 
 def _newton_step(pair: Pair, difference: np.ndarray, jacobian: np.ndarray, damping: float, domain: Domain) -> Pair:
-    """The pair after a minimum-norm Newton step inside the domain.
+    """Return the pair after a minimum-norm Newton step inside the domain.
 
     Coordinates that would leave the domain stop at its face, and the others make up for them. Singular values of J
     below `damping` times its norm are suppressed.

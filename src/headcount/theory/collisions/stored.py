@@ -12,7 +12,7 @@ never show. Look for the transition at h = D near data.
 """
 
 import dataclasses
-import json
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -35,6 +35,8 @@ NEAR_ENOUGH = 1e-6
 """Pairs further apart than this are not worth a certificate."""
 CANDIDATES = 12
 """Pairs certified for a model and question, the largest gap first, until one is exact; with a norm twice as many."""
+WHERE = ("anywhere", "near data")
+"""The questions."""
 SPREAD_EXAMPLES = 2000
 MAX_SEARCH_STEPS = 10**8
 """For one model and question; by default there are 14,400, which take seconds."""
@@ -77,8 +79,8 @@ class Floors:
     record: Record
     spread: float
     """The standard deviation of the task's target."""
-    anywhere: Certificate | None
-    near_data: Certificate | None
+    certificates: dict[str, Certificate | None]
+    """By the questions of `WHERE`."""
     slope: float
 
     @property
@@ -86,17 +88,14 @@ class Floors:
         """Whether the model has a norm before its readout."""
         return bool(self.record.cell.model.get("final_norm", False))
 
-    def floor(self, where: str) -> float:
-        """The certified error floor in units of the target's standard deviation; 0 where there is no certificate."""
-        certificate = self.near_data if where == "near data" else self.anywhere
+    def share_of_spread(self, where: str) -> float:
+        """Return the certified floor in units of the target's standard deviation; 0 where there is no certificate."""
+        certificate = self.certificates[where]
         return 0.0 if certificate is None else certificate.floor(self.slope) / self.spread
 
 
-WHERE = ("anywhere", "near data")
-
-
 def chosen(experiments: list[Experiment], records: Iterable[Record], seeds: int) -> list[list[Record]]:
-    """Finished class-token models that differ by seed and learning rate alone, the best `seeds` of each kind.
+    """Return finished class-token models that differ by seed and learning rate alone, the best `seeds` of each kind.
 
     Kinds come by length and then heads; a model of two experiments counts once. Models that read otherwise are left
     out: `left_out` says how many. Raises `InputError` where none is left.
@@ -119,7 +118,7 @@ def chosen(experiments: list[Experiment], records: Iterable[Record], seeds: int)
 
 
 def left_out(records: Iterable[Record]) -> str:
-    """A sentence on the finished class-token models that are not searched; empty where all are."""
+    """Return a sentence on the finished class-token models that are not searched; empty where all are."""
     models = {record.cell.key: record.cell for record in records if _finished(record)}
     otherwise = [names for cell in models.values() if (names := _reads_otherwise(cell))]
     if not otherwise:
@@ -134,7 +133,7 @@ def _finished(record: Record) -> bool:
 
 
 def _reads_otherwise(cell: Cell) -> list[str]:
-    """The fields of a model by which its heads read otherwise; a stored spec leaves out those at their defaults."""
+    """Return the fields by which the heads of a model read otherwise; a stored spec leaves out defaults."""
     return [name for name in ATTENTION_FIELDS if name in cell.model]
 
 
@@ -150,34 +149,34 @@ def collide(
         task = task_of(cell.task).at(cell.length)
         pairs = options.starts * max(4, options.anchors)
         require_fits(f"a search from {pairs:,} pairs", 8 * 2 * pairs * cell.length * task.dim * len(group))
-        models = [_load(record.cell, store) for record in group]
+        models = [_stored_model(record.cell, store) for record in group]
         domain = domain_of(task, options.radius)
-        tokens, spread = _drawn(task, cell, domain, options)
-        searches = {
-            "anywhere": {"starts": 4 * options.starts},
-            "near data": {"starts": options.starts, "anchors": tokens},
-        }
+        tokens, spread = _drawn_sequences(task, cell, domain, options)
+        search = functools.partial(find_collisions, models, task, domain, steps=options.steps, seed=options.seed)
         found = {
-            where: find_collisions(models, task, domain, steps=options.steps, seed=options.seed, **search)
-            for where, search in searches.items()
+            "anywhere": search(starts=4 * options.starts),
+            "near data": search(starts=options.starts, anchors=tokens),
         }
         yield [
             Floors(
                 record=record,
                 spread=spread,
-                anywhere=best_certificate(found["anywhere"][i], models[i], task, domain, options.slope),
-                near_data=best_certificate(found["near data"][i], models[i], task, domain, options.slope),
+                certificates={
+                    where: best_certificate(of_models[i], model, task, domain, options.slope)
+                    for where, of_models in found.items()
+                },
                 slope=options.slope,
             )
-            for i, record in enumerate(group)
+            for i, (record, model) in enumerate(zip(group, models, strict=True))
         ]
 
 
 def best_certificate(
     found: list[Collision], model: ClassTokenTransformer, task: GeneratedTask, domain: Domain, slope: float
 ) -> Certificate | None:
-    """The certificate with the highest floor among the first pairs. An exact one, which holds for every readout, is
-    preferred if its floor is half as high."""
+    """Return the certificate with the highest floor among the first pairs. An exact one, which holds for every readout,
+    is preferred if its floor is half as high.
+    """
     near = [collision for collision in found if collision.distance < NEAR_ENOUGH]
     # Pairs that only a norm merges have larger gaps: they must not crowd out the others.
     merged = [each for each in near if isinstance(each.observables, CentredOutputs)][:CANDIDATES]
@@ -193,14 +192,16 @@ def best_certificate(
     return exact if exact is not None and best is not None and 2 * exact.floor() >= best.floor(slope) else best
 
 
-def _load(cell: Cell, store: Store) -> ClassTokenTransformer:
+def _stored_model(cell: Cell, store: Store) -> ClassTokenTransformer:
     model = from_arrays(spec_from_dict(cell.model), store.weights(cell.key))
     assert isinstance(model, ClassTokenTransformer)
     return model
 
 
-def _drawn(task: GeneratedTask, cell: Cell, domain: Domain, options: SearchOptions) -> tuple[np.ndarray, float]:
-    """Validation sequences of the data the model was judged on, and the spread of the target there."""
+def _drawn_sequences(
+    task: GeneratedTask, cell: Cell, domain: Domain, options: SearchOptions
+) -> tuple[np.ndarray, float]:
+    """Return validation sequences of the data the model was judged on, and the spread of the target there."""
     examples = max(SPREAD_EXAMPLES, options.anchors)
     validation = task.examples(cell.train.train_examples or PROBE_EXAMPLES, examples, cell.train.data_seed).validation
     tokens, targets = np.asarray(validation.content, float), np.asarray(validation.targets, float)
@@ -211,7 +212,7 @@ def _drawn(task: GeneratedTask, cell: Cell, domain: Domain, options: SearchOptio
 
 
 def as_json(floors: Floors) -> dict[str, Any]:
-    """Everything needed to check a certificate elsewhere, the two sequences included."""
+    """Return everything needed to check a certificate elsewhere, the two sequences included."""
 
     def certificate(found: Certificate | None) -> dict[str, Any] | None:
         if found is None:
@@ -231,10 +232,5 @@ def as_json(floors: Floors) -> dict[str, Any]:
         "nmse": floors.record.metrics["nmse"],
         "spread": floors.spread,
         "slope": floors.slope,
-        "anywhere": certificate(floors.anywhere),
-        "near_data": certificate(floors.near_data),
+        **{where.replace(" ", "_"): certificate(found) for where, found in floors.certificates.items()},
     }
-
-
-def to_json(found: list[Floors]) -> str:
-    return json.dumps([as_json(floors) for floors in found], indent=1) + "\n"

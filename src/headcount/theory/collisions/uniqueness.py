@@ -1,12 +1,9 @@
 """Two representations, with D1 and D2 components: are they the same function, and may they be?
 
-The support dimension decides. A representation with D components has at most D tokens that matter at one sequence, and
-exactly D where clauses 2.1, 2.2 and 2.4 hold and T >= 4 D (docs/support.md). So two representations of one function
-that meet them have D1 = D2; Corollary 1 of the paper says the same under more conditions: every clause, and T >= 50
-(D1^2 + D2^2). Where more tokens provably matter to one than the other has components, they are different functions.
-Else agreement is searched for, not proved: a difference found is a witness; no difference found is evidence only, as
-with the clauses.
-Source: Yu et al. (arXiv 2510.06662), Corollary 1.
+The support dimension decides (docs/support.md). Two representations of one function that meet clauses 2.1, 2.2 and 2.4
+have D1 = D2 where T >= 4 D; Corollary 1 of the paper (Yu et al., arXiv 2510.06662) says so under more conditions. Where
+more tokens provably matter to one than the other has components, they are different functions. Else agreement is
+searched for, not proved.
 """
 
 from dataclasses import dataclass
@@ -23,8 +20,7 @@ from ...errors import require
 from ...keys import named_generator
 from ...tasks import Retrieval
 from ..assumptions import AssumptionReport, check_assumptions
-from ..bounds import Bound, unique_dim
-from ..constructions.adversary import sign_ascent
+from ..constructions.adversary import STEP, highest_of_ascents
 from ..doors import require_counts, require_positive
 from ..support import Support, support_dim
 
@@ -51,10 +47,6 @@ class RepresentationComparison:
     dims: tuple[int, int]
     supports: tuple[Support, Support] | None
     """Their support dimensions; None where nothing depends on them."""
-    least_length: int
-    """4 max(D1, D2): with it, clauses 2.1, 2.2 and 2.4 leave one D."""
-    length: Bound
-    """Corollary 1; `length.applies` says whether T is long enough for it."""
     failing: tuple[tuple[str, ...], tuple[str, ...]]
     """The clauses 2.1, 2.2 and 2.4 of Assumption 2 that each of them fails."""
     difference: float
@@ -62,6 +54,11 @@ class RepresentationComparison:
     where: Float[np.ndarray, "length dim"]
     outnumbered: str
     """How more tokens provably matter to one than the other has components; empty where not."""
+
+    @property
+    def least_length(self) -> int:
+        """4 max(D1, D2): with it, clauses 2.1, 2.2 and 2.4 leave one D."""
+        return 4 * max(self.dims)
 
     @property
     def sentence(self) -> str:
@@ -132,8 +129,6 @@ def compare_representations(
         verdict=verdict,
         dims=dims,
         supports=supports,
-        least_length=4 * max(dims),
-        length=unique_dim(*dims, first.length),
         failing=(clauses[0], clauses[1]),
         difference=difference,
         where=where,
@@ -144,7 +139,7 @@ def compare_representations(
 def _starts(
     task: Retrieval, reports: tuple[AssumptionReport, ...], starts: int, seed: int
 ) -> Float[np.ndarray, "starts length dim"]:
-    """Starts of the ascents: uniform tokens, corners, clusters, and clusters with minimisers among them.
+    """Return starts of the ascents: uniform tokens, corners, clusters, and clusters with minimisers among them.
 
     In a long uniform sequence nearly all minima are at their lowest, whatever the components. Two tasks differ at
     sequences whose tokens stay away from minimisers.
@@ -171,17 +166,14 @@ def _starts(
 def _largest_difference(
     first: Retrieval, second: Retrieval, starts: Float[np.ndarray, "starts length dim"], steps: int
 ) -> tuple[float, float, Float[np.ndarray, "length dim"]]:
-    """The largest difference of a target number met on the ascents, the size of the targets there, and the sequence."""
+    """Return the largest difference of a target number met on the ascents, the size of targets there, and the place."""
     with jax.enable_x64(True):
         one, other = in_double((first, second))
 
         def difference(tokens: Tokens) -> Array:
             return jnp.max(jnp.abs(one.target(tokens) - other.target(tokens)))
 
-        best, where = jax.jit(jax.vmap(lambda x: sign_ascent(difference, x, steps=steps)))(jnp.asarray(starts))
-        require(
-            bool(jnp.isfinite(best).any()),
-            f"{first.name} and {second.name}: no finite target was met; are their values finite?",
-        )
-        worst = int(jnp.nanargmax(best))
-        return float(best[worst]), float(jnp.max(jnp.abs(one.target(where[worst])))), np.asarray(where[worst])
+        largest, where = highest_of_ascents(difference, starts, np.full(len(starts), STEP), steps)
+        met = f"{first.name} and {second.name}: no finite target was met; are their values finite?"
+        require(largest > -np.inf, met)
+        return largest, float(jnp.max(jnp.abs(one.target(jnp.asarray(where))))), where

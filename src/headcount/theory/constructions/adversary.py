@@ -27,13 +27,13 @@ def sign_ascent(
     step_size: float | Float[Array, ""] = STEP,
     decay: float = 0.97,
 ) -> tuple[Float[Array, ""], Float[Array, "*shape"]]:
-    """The largest value of `objective` met on one ascent inside [low, high], and where it was met.
+    """Return the largest value of `objective` met on one ascent inside [low, high], and where it was met.
 
     Step i moves every coordinate by step_size * decay^i along the sign of its derivative. Signs and not magnitudes:
     where softmax is sharp (large beta) slopes span many decades.
     """
 
-    def step(i: Array, carried: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def move(i: Array, carried: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, best, where = carried
         value, slope = jax.value_and_grad(objective)(x)
         better = value > best
@@ -41,12 +41,25 @@ def sign_ascent(
         moved = jnp.clip(x + step_size * decay**i * way, low, high)
         return moved, jnp.where(better, value, best), jnp.where(better, x, where)
 
-    _, best, where = jax.lax.fori_loop(0, steps, step, (start, jnp.asarray(-jnp.inf), start))
+    _, best, where = jax.lax.fori_loop(0, steps, move, (start, jnp.asarray(-jnp.inf), start))
     return best, where
 
 
+def highest_of_ascents(
+    objective: Callable[[Array], Float[Array, ""]],
+    starts: Float[np.ndarray, "starts length dim"],
+    step_sizes: Float[np.ndarray, " starts"],
+    steps: int,
+) -> tuple[float, Float[np.ndarray, "length dim"]]:
+    """Return the largest value met on ascents from many starts, NaN aside, and where; use it in float64."""
+    ascend = jax.jit(jax.vmap(lambda x, size: sign_ascent(objective, x, steps=steps, step_size=size)))
+    values, where = ascend(jnp.asarray(starts), jnp.asarray(step_sizes))
+    highest = int(jnp.nanargmax(values))
+    return float(values[highest]), np.asarray(where[highest])
+
+
 def _spreads(model: object, count: int, generator: np.random.Generator) -> Float[np.ndarray, " count"]:
-    """Distances between the tokens of a start: about 1 / beta, or at every scale where beta is not known."""
+    """Return distances between the tokens of a start: about 1 / beta, or at every scale where beta is not known."""
     if isinstance(model, ClassTokenTransformer):
         low, high = (times / model.spec.beta for times in (0.3, 10.0))
     else:
@@ -57,7 +70,7 @@ def _spreads(model: object, count: int, generator: np.random.Generator) -> Float
 def _near_one_point(
     spreads: Float[np.ndarray, " count"], task: Retrieval, generator: np.random.Generator
 ) -> Float[np.ndarray, "count length dim"]:
-    """Sequences around one point each: all tokens moved at random, or, in every second one, a single token moved."""
+    """Return sequences around one point each: all tokens moved at random, in every second one a single token."""
     centres = generator.uniform(0, 1, (len(spreads), 1, task.dim))
     moves = generator.uniform(-1, 1, (len(spreads), task.length, task.dim))
     alone = np.eye(task.length)[generator.integers(task.length, size=len(spreads))][..., None]
@@ -98,7 +111,4 @@ def largest_error(
             largest = jnp.max(jnp.abs(wide_model(x) - wide_task.target(x)))
             return jnp.where(jnp.isfinite(largest), largest, jnp.inf)
 
-        ascend = jax.jit(jax.vmap(lambda x, step_size: sign_ascent(error, x, steps=steps, step_size=step_size)))
-        errors, where = ascend(jnp.asarray(tokens), jnp.asarray(step_sizes))
-        worst = int(jnp.argmax(errors))
-        return float(errors[worst]), np.asarray(where[worst])
+        return highest_of_ascents(error, tokens, step_sizes, steps)

@@ -17,11 +17,10 @@ import itertools
 import math
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from ..._shapes import Target, Tokens
 from ...errors import require
@@ -33,44 +32,10 @@ MAX_SETS = 2000
 """Limit on the position sets of m places; T = 12 has 220, T = 16 has 1,820, T = 20 would have 15,504."""
 
 
-class Primitives(eqx.Module):
-    """The f_i of one token: every coordinate, and one minus it, once per position set."""
-
-    sets: int = eqx.field(static=True)
-
-    def __call__(self, token: Float[Array, " dim"]) -> Float[Array, " D"]:
-        return jnp.repeat(jnp.concatenate([token, 1 - token]), self.sets)
-
-
-class SequenceRecovery(eqx.Module):
-    """The outer map: recovers the sequence from the minima of the primitives, and applies the function to it."""
-
-    function: Callable[[Tokens], Target]
-    members: Bool[np.ndarray, "sets length"]
-    dim: int = eqx.field(static=True)
-    q: float = eqx.field(static=True)
-
-    def __call__(self, minima: Float[Array, " D"]) -> Target:
-        of_x, of_rest = minima.reshape(2, self.dim, len(self.members))
-        return jnp.atleast_1d(self.function(jax.vmap(self._coordinate, out_axes=1)(of_x, of_rest)))
-
-    def _coordinate(self, of_x: Float[Array, " sets"], of_rest: Float[Array, " sets"]) -> Float[Array, " length"]:
-        upper, lower = jnp.max(of_x), 1 - jnp.max(of_rest)
-        capped = self._best_with(of_x)
-        raised = 1 - self._best_with(of_rest)
-        # The ratio of the two weights as a sigmoid, so that no exponential overflows.
-        share = jax.nn.sigmoid(self.q * ((raised - lower) ** 2 - (capped - upper) ** 2))
-        return capped + share * (raised - capped)
-
-    def _best_with(self, minima: Float[Array, " sets"]) -> Float[Array, " length"]:
-        """For every place the largest minimum over a set that contains it."""
-        return jnp.max(jnp.where(self.members, minima[:, None], -jnp.inf), axis=0)
-
-
 def retrieval_of(
     function: Callable[[Tokens], Target], *, length: int, dim: int, q: float, name: str = "density"
 ) -> Retrieval:
-    """A retrieval task whose target approximates `function` on sequences in [0,1]^(length x dim).
+    """Return a retrieval task whose target approximates `function` on sequences in [0,1]^(length x dim).
 
     Every input is recovered within `bounds.selector_error(q)`; `promised_error` bounds the error of the target.
     Raises `InputError` where 4 does not divide the length, or the length has more than `MAX_SETS` position sets.
@@ -87,9 +52,30 @@ def retrieval_of(
     members = np.zeros((count, length), bool)
     for row, places in enumerate(sets):
         members[row, list(places)] = True
+
+    def primitives(token: Float[Array, " dim"]) -> Float[Array, " D"]:
+        """Return every coordinate, and one minus it, once per position set."""
+        return jnp.repeat(jnp.concatenate([token, 1 - token]), count)
+
+    def best_with(minima: Float[Array, " sets"]) -> Float[Array, " length"]:
+        """For every place the largest minimum over a set that contains it."""
+        return jnp.max(jnp.where(members, minima[:, None], -jnp.inf), axis=0)
+
+    def coordinate(of_x: Float[Array, " sets"], of_rest: Float[Array, " sets"]) -> Float[Array, " length"]:
+        upper, lower = jnp.max(of_x), 1 - jnp.max(of_rest)
+        capped, raised = best_with(of_x), 1 - best_with(of_rest)
+        # The ratio of the two weights as a sigmoid, so that no exponential overflows.
+        share = jax.nn.sigmoid(float(q) * ((raised - lower) ** 2 - (capped - upper) ** 2))
+        return capped + share * (raised - capped)
+
+    def of_recovered(minima: Float[Array, " D"]) -> Target:
+        """Return the function of the sequence that has these minima."""
+        of_x, of_rest = minima.reshape(2, dim, count)
+        return jnp.atleast_1d(function(jax.vmap(coordinate, out_axes=1)(of_x, of_rest)))
+
     return Retrieval(
-        Primitives(count),
-        SequenceRecovery(function, members, dim, float(q)),
+        primitives,
+        of_recovered,
         length=length,
         dim=dim,
         distribution="cube",
@@ -99,7 +85,7 @@ def retrieval_of(
 
 
 def promised_error(q: float, lipschitz: float = 1.0) -> float:
-    """Upper bound on the error of `retrieval_of` for a function of this Lipschitz constant in the maximum norm."""
+    """Bound the error of `retrieval_of` for a function of this Lipschitz constant in the maximum norm."""
     require(0 <= lipschitz < math.inf, f"lipschitz must be finite and not negative, got {lipschitz!r}.")
     require_positive(q=q)
     return lipschitz * selector_error(q)

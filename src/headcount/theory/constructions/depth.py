@@ -1,34 +1,24 @@
-"""Two and more layers: with fewer than D heads in each, they retrieve D minima.
+"""Two and more layers: with fewer than D heads in each, they retrieve D minima (docs/depth.md).
 
-`construct_roles`: L layers of h heads retrieve D = h (2 L - 1) minima, attention only. In every layer the class token
-and the tokens ask with different constants, so one head compares the tokens by two scores: the class token reads the
-minimum of one component, every token that of another. What all tokens have read is the same number, and any average
-over tokens returns it: the class token collects it in the last layer, whatever it attends to there. The class token
-reads h L minima and the tokens h (L - 1), the last layer's tokens being of no use.
+`construct_roles`: in every layer the class token and the tokens ask with different constants, so one head compares the
+tokens by two scores:
 
     score of head i in layer l:  [asked by the class token] (-Psi_a + r_a)(s) + [asked by a token] (-Psi_b + r_b)(s)
 
 Psi_i and the gates r_i are those of Theorem 2(1); each minimum is read within `bounds.head_error`, so that the promise
-is that of `construct`. docs/depth.md says what this means for Conjecture 1 of Yu et al. (arXiv 2510.06662).
+is that of `construct`.
 
-`construct_two_layers`: two layers of one head retrieve any D <= T minima, with a net between them and a label per
-place. Place t has the label i(t) = t mod D. In layer 1 every token asks by its label, so token t reads Psi of the token
-that has the smallest Psi_i(t) over S_i(t); the net between keeps of those D numbers the one of the label,
+`construct_two_layers`: place t has the label i(t) = t mod D. In layer 1 token t reads Psi of the token that has the
+smallest Psi_i(t) over S_i(t); the net between keeps of those D numbers the one of the label,
 
     kept_j = relu(read_j + delta - (1 + 2 delta) (1 - label_j)) = (min Psi_j + delta) [j = i(t)],
 
-and in layer 2 a uniform mean over tokens, times T over the number of places of a label, adds them up. The one head has
-rank D and width of order D: both grow with D, and neither depends on T. The promise is that of `construct`.
+and in layer 2 a uniform mean over tokens, times T over the number of places of a label, adds them up.
 
-`construct_by_content`: on random sequences two layers of two heads have eight maxima, as tokens choose their roles by
-what they are. In layer 2 head k of the class token attends to the token with the largest a_k . x, k = 1, 2, and what
-that token has read in layer 1 comes with it. If tokens with a_1 . x > a_2 . x read the maxima of one pair of
-directions, and the others those of another pair, the class token ends with
-
-    2 maxima read in layer 1, 2 read in layer 2, and 2 x 2 that the tokens found there had read: (h + 1)^2 - 1 = 8.
-
-It fails where the token with the largest a_1 . x has a larger a_2 . x still, which grows rare as sequences grow longer;
-no promise can be made for every sequence.
+`construct_by_content`: in layer 2 head k of the class token attends to the token with the largest a_k . x, k = 1, 2,
+and what that token has read in layer 1 comes with it. Tokens with a_1 . x > a_2 . x read the maxima of one pair of
+directions, the others those of another pair: 2 + 2 + 2 x 2 = 8. It fails where the token with the largest a_1 . x has a
+larger a_2 . x still.
 """
 
 import itertools
@@ -43,9 +33,9 @@ from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from ...tasks.presets import Ridges
 from ..doors import require_counts
-from .enough_heads import Construction, nets_of
+from .enough_heads import nets_of
 from .parts import GivenParts
-from .registers import Nets, RegisterHead, Registers, gates_needed, register_model
+from .registers import Construction, Nets, RegisterHead, Registers, register_model
 from .relu_nets import AffineMap, ReluNet
 
 HEADS = 2
@@ -69,7 +59,7 @@ def roles(heads: int, layers: int) -> int:
 def construct_roles(
     task: Retrieval, eps: float, *, heads: int, layers: int, **given: Unpack[GivenParts]
 ) -> Construction:
-    """A model of `layers` layers of `heads` heads, attention only, within `eps` everywhere on [0,1]^(length x dim).
+    """Write a model of `layers` layers of `heads` heads, attention only, within `eps` everywhere on the cube.
 
     The task has D <= heads (2 layers - 1) components in [0, 1]; `given` is as in `construct`. Raises `InputError` if D
     is larger, or where `construct` does.
@@ -83,11 +73,11 @@ def construct_roles(
     """
     _require_roles(task, heads, layers)
     nets = nets_of(task, eps, **given)
-    return Construction.from_nets(nets, _in_roles(task, nets, heads, layers))
+    return _in_roles(task, nets, heads, layers)
 
 
 def roles_of_maxima(task: Retrieval, *, heads: int, layers: int, beta: float = 300.0) -> ClassTokenTransformer:
-    """The same arrangement for a sum of maxima, whose tokens are unbounded: no promise, but an error to be sampled.
+    """Write the same for a sum of maxima, whose tokens are unbounded: no promise, but an error to be sampled.
 
     The task is `sum_of_maxima` of D <= heads (2 layers - 1) directions over whole sequences, the model of the class
     that the study `depth` trains. Scores are multiplied by `beta`; the error of a maximum that is read is of the order
@@ -102,7 +92,7 @@ def roles_of_maxima(task: Retrieval, *, heads: int, layers: int, beta: float = 3
     """
     directions = _directions_of(task)
     _require_roles(task, heads, layers)
-    return _in_roles(task, _maxima_nets(directions, beta), heads, layers)
+    return _in_roles(task, _maxima_nets(directions, beta), heads, layers).model
 
 
 def _require_roles(task: Retrieval, heads: int, layers: int) -> None:
@@ -116,12 +106,11 @@ def _require_roles(task: Retrieval, heads: int, layers: int) -> None:
     )
 
 
-def _in_roles(task: Retrieval, nets: Nets, heads: int, layers: int) -> ClassTokenTransformer:
-    """The model whose heads play the roles."""
+def _in_roles(task: Retrieval, nets: Nets, heads: int, layers: int) -> Construction:
     count = len(task.position_sets)
     of_tokens = max(count - heads * layers, 0)
     sizes = {"value": count, "result": count, "carried": of_tokens, "at_class": 1, "at_tokens": 1}
-    registers = Registers.allocate(heads=heads, **sizes, gate=gates_needed(task))
+    registers = Registers.allocate(heads=heads, **sizes, gate=count if task.uses_positions else 0)
     return register_model(
         task,
         nets,
@@ -151,7 +140,7 @@ def _role_head(registers: Registers, heads: int, layers: int, layer: int, head: 
 
 
 def construct_two_layers(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Construction:
-    """A model of two layers of one head, a net between them, within `eps` everywhere on [0,1]^(length x dim).
+    """Write a model of two layers of one head, a net between them, within `eps` everywhere on [0,1]^(length x dim).
 
     The task has at most as many components as tokens; `given` is as in `construct`. Raises `InputError` if D is larger
     than the length, or where `construct` does.
@@ -173,7 +162,7 @@ def construct_two_layers(task: Retrieval, eps: float, **given: Unpack[GivenParts
     )
     nets = nets_of(task, eps, **given)
     sizes = {"value": count, "read": count, "result": count, "label": count}
-    registers = Registers.allocate(heads=1, **sizes, gate=gates_needed(task))
+    registers = Registers.allocate(heads=1, **sizes, gate=count if task.uses_positions else 0)
     labels = np.eye(count)[np.arange(task.length) % count]
     shares = task.length / labels.sum(axis=0)
     results = [registers.unit("result", i) for i in range(count)]
@@ -193,14 +182,13 @@ def construct_two_layers(task: Retrieval, eps: float, **given: Unpack[GivenParts
     )
     class_token = registers.zeros
     class_token[registers["result"]] = -nets.delta  # what the net between added to every minimum
-    model = register_model(
+    return register_model(
         task, nets, registers, [[asks], [adds_up]], class_token=class_token, labels=labels, inner=[keeps_own_label]
     )
-    return Construction.from_nets(nets, model)
 
 
 def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenTransformer:
-    """A model of two attention layers of two heads for a sum of eight maxima, right on most random sequences.
+    """Write a model of two attention layers of two heads for a sum of eight maxima, right on most random sequences.
 
     The task is `sum_of_maxima` of eight directions, without position sets; another raises `InputError`. The model comes
     without a promise: its error is to be sampled. `beta` is as in `roles_of_maxima`.
@@ -242,11 +230,11 @@ def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenT
         own = moved("value", followed[k], "result", followed[k])
         second.append(RegisterHead([(asks, registers.score(followed[k]))], [own, *moves]))
     nets = _with_switch(_maxima_nets(directions, beta), directions[followed[0]] - directions[followed[1]])
-    return register_model(task, nets, registers, [first, second], class_token=asks)
+    return register_model(task, nets, registers, [first, second], class_token=asks).model
 
 
 def _with_switch(nets: Nets, apart: Float[np.ndarray, " dim"]) -> Nets:
-    """The encoder with the switch g = clip(SWITCH (a_1 - a_2) . x + 1/2) and 1 - g after its components."""
+    """Return the encoder with the switch g = clip(SWITCH (a_1 - a_2) . x + 1/2) and 1 - g after its components."""
     inwards, outwards = nets.encoder.layers
     count, units = outwards.weight.shape
     weight = np.zeros((count + HEADS, units + 2))
@@ -271,7 +259,7 @@ def _directions_of(task: Retrieval) -> Float[np.ndarray, "D dim"]:
 
 
 def _maxima_nets(directions: Float[np.ndarray, "D dim"], beta: float) -> Nets:
-    """The exact nets of a sum of maxima: Psi_i = -a_i . x in the encoder, minus their sum in the readout, by
+    """Return the exact nets of a sum of maxima: Psi_i = -a_i . x in the encoder, minus their sum in the readout, by
     u = relu(u) - relu(-u) and u = gelu(u) - gelu(-u). Tokens are unbounded: no error can be promised for the heads.
     """
     count, dim = directions.shape

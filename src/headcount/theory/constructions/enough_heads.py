@@ -10,30 +10,25 @@ where the head error is `bounds.head_error`. A fitted F0 is known on [0,1]^D onl
 it, and delta counts twice. The readout of our models is a GELU net; gelu(k u) / k is within 0.17 / k of relu(u), and k
 is chosen so that this costs a hundredth of eps.
 
-`construct_shared` has one set of keys and values for all heads. With one query token, heads that share W_K and W_V
-still differ by W_K^T W_Q,i c0: a key of D numbers holds every component's score s_i = -Psi_i + r_i(t), and query i
-picks one of them. Embeddings are (Psi_1 .. Psi_D, s_1 .. s_D), and
+`construct_shared`: heads that share W_K and W_V still differ by their queries. Embeddings are (Psi_1 .. Psi_D, s_1 ..
+s_D) with the scores s_i = -Psi_i + r_i(t), and
 
-    W_K x^ = (s_1 .. s_D),    W_Q,i c0 = e_i,    W_V x^ = (Psi_1 .. Psi_D),    W_O takes number i of head i,
+    W_K x^ = (s_1 .. s_D),    W_Q,i c0 = e_i,    W_V x^ = (Psi_1 .. Psi_D),    W_O takes number i of head i.
 
-so the promise is the same. Embeddings need 2 D numbers, of which there are D head_dim. Below head_dim D this
-construction does not exist: keys of fewer numbers cannot hold D independent scores. That is no proof that other weights
-cannot do it.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(1), with a gate of depth G = 2 in place of 1.
 """
 
-from dataclasses import dataclass, replace
-from typing import Self, Unpack
+from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 
 from ...errors import require
-from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from ..bounds import Setting, component_accuracy, head_error, sharpness_needed
 from ..doors import require_below_one
 from .parts import GivenParts, RidgeSum, parts_of
-from .registers import GATE, Nets, RegisterHead, Registers, register_model
+from .registers import GATE, Construction, Nets, RegisterHead, Registers, register_model
 from .relu_nets import AffineMap, ReluNet, in_parallel
 
 GELU_GAP = 0.17
@@ -44,35 +39,8 @@ MAX_DELTA = 0.1
 """However flat the outer map: the gate must stay deeper than the range of the components."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Construction:
-    """A model whose error on every sequence of the cube is at most `promised`.
-
-    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state. Those are not proved:
-    values at 1,001 equally spaced and 1,001 random points do not contradict them (`Ridge.check`). Otherwise `promised`
-    is an estimate, from errors and slopes measured at sample points (`fits.py`).
-    """
-
-    model: ClassTokenTransformer
-    promised: float
-    proved: bool
-    delta: float
-    beta: float
-    parameters: int
-    """M: weights and biases of all feed-forward nets."""
-
-    @classmethod
-    def from_nets(cls, nets: Nets, model: ClassTokenTransformer) -> Self:
-        """The promise of `nets` for a model that arranges them."""
-        inner = [layer for net in model.inner for layer in (net.first, net.second)]
-        layers = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out, *inner)
-        parameters = sum(layer.weight.size + layer.bias.size for layer in layers)
-        promise = {"promised": nets.promised, "proved": nets.proved, "delta": nets.delta, "beta": nets.beta}
-        return cls(model=model, parameters=parameters, **promise)
-
-
 def construct(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Construction:
-    """A model of D heads whose error is at most `eps` everywhere on [0,1]^(length x dim).
+    """Write a model of D heads whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
     `components` are f_1 .. f_D and `outer` is F0, as sums of ridges. Presets with known parts need none; other parts
     not given are fitted, and `promised` is then an estimate. Raises `InputError` where Theorem 2 does not cover
@@ -88,13 +56,13 @@ def construct(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Const
         )
         for i in range(count)
     ]
-    return Construction.from_nets(nets, _of_all_ones(task, nets, registers, heads))
+    return _of_all_ones(task, nets, registers, heads)
 
 
 def construct_shared(
     task: Retrieval, eps: float, *, head_dim: int | None = None, **given: Unpack[GivenParts]
 ) -> Construction:
-    """A model of D heads that share keys and values, `kv_heads` 1, whose error is at most `eps` on the cube.
+    """Write a model of D heads that share keys and values, `kv_heads` 1, whose error is at most `eps` on the cube.
 
     `head_dim` is the width of keys and values, at least D and 2, the smallest where None; `given` and the promise are
     those of `construct`. Raises `InputError` if head_dim is below D or 2, or where `construct` does.
@@ -130,11 +98,11 @@ def construct_shared(
     inwards, outwards = nets.encoder.layers
     scored = AffineMap(np.concatenate([outwards.weight, -outwards.weight]), np.append(outwards.bias, -outwards.bias))
     with_scores = replace(nets, encoder=ReluNet((inwards, scored)))
-    return Construction.from_nets(nets, _of_all_ones(task, with_scores, gated, heads, shared=True))
+    return _of_all_ones(task, with_scores, gated, heads, shared=True)
 
 
 def nets_of(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Nets:
-    """The nets and the sharpness with which reading D minima gives an error of at most `eps`; see `construct`."""
+    """Return nets and the sharpness with which reading D minima gives an error of at most `eps`; see `construct`."""
     require_below_one(eps=eps)
     parts = parts_of(task, **given)
     count, slope = len(parts.components), max(parts.outer.steepness, 1e-12)
@@ -166,8 +134,8 @@ def nets_of(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> Nets:
 
 def _of_all_ones(
     task: Retrieval, nets: Nets, registers: Registers, heads: list[RegisterHead], *, shared: bool = False
-) -> ClassTokenTransformer:
-    """One layer of these heads, which write their minima to the first numbers of the class token, itself all ones."""
+) -> Construction:
+    """Build one layer of these heads, which write to the first numbers of the class token, itself all ones."""
     first, last = nets.readout.layers
     # Minima arrive plus one; the readout's bias subtracts it again.
     readout = ReluNet((AffineMap(first.weight, first.bias - first.weight.sum(axis=1)), last))

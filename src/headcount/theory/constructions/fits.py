@@ -38,7 +38,7 @@ Values = Callable[[np.ndarray], np.ndarray]
 
 @functools.cache
 def sample_points(dim: int, purpose: str) -> Float[np.ndarray, "points dim"]:
-    """A fixed sample of the cube: corners, 16,384 Sobol points (8,192 for "fit"), a quarter as many on the faces.
+    """Draw a fixed sample of the cube: corners, 16,384 Sobol points (8,192 for "fit"), a quarter as many on the faces.
 
     Points after the corners are in random order, so that any prefix is a smaller sample.
     """
@@ -54,7 +54,7 @@ def sample_points(dim: int, purpose: str) -> Float[np.ndarray, "points dim"]:
 
 
 def interpolate(function: Values, delta: float) -> tuple[ReluNet | None, float]:
-    """A two-layer net within `delta` on [0, 1] and its measured error; None for the net if `MAX_UNITS` are too few."""
+    """Fit a two-layer net within `delta` on [0, 1]; returns it, None if `MAX_UNITS` are too few, and its error."""
     knots = np.array([0.0, 1.0])
     while True:
         pieces = len(knots) - 1
@@ -72,11 +72,11 @@ def interpolate(function: Values, delta: float) -> tuple[ReluNet | None, float]:
 
 
 def fit_ridges(function: Values, dim: int, delta: float) -> tuple[ReluNet | None, float]:
-    """A two-layer net within `delta` on [0,1]^dim and its measured error; else None and the smallest error reached."""
+    """Fit a two-layer net within `delta` on [0,1]^dim; returns it and its error, else None and the smallest error."""
     points, held_out = sample_points(dim, "fit"), sample_points(dim, "held out")
     values, wanted = function(points), function(held_out)
     best = math.inf
-    for count, pieces in _sizes(dim):
+    for count, pieces in _net_sizes(dim):
         directions = _directions(dim, count)
         # Most of the time goes into fits that fail: fit small nets to few points, and reject bad ones on few.
         some = slice(POINTS_PER_KNOT * count * (pieces + 1))
@@ -97,7 +97,7 @@ def fit_ridges(function: Values, dim: int, delta: float) -> tuple[ReluNet | None
     return None, best
 
 
-def _sizes(dim: int) -> Iterator[tuple[int, int]]:
+def _net_sizes(dim: int) -> Iterator[tuple[int, int]]:
     """(directions, pieces) to try, narrowest net first: smooth functions need pieces, others directions too."""
     yield dim, 1
     counts = sorted({dim, *(min(times * dim**2, MAX_DIRECTIONS) for times in (1, 2, 4, 8))})
@@ -116,14 +116,14 @@ def _directions(dim: int, count: int) -> Float[np.ndarray, "directions dim"]:
 
 
 def _ends(directions: Float[np.ndarray, "directions dim"]) -> tuple[np.ndarray, np.ndarray]:
-    """The minimum and maximum of a . x on the cube, per direction."""
+    """Return the minimum and maximum of a . x on the cube, per direction."""
     return np.minimum(directions, 0).sum(axis=1), np.maximum(directions, 0).sum(axis=1)
 
 
 def _hats(
     points: Float[np.ndarray, "points dim"], directions: Float[np.ndarray, "directions dim"], pieces: int
 ) -> csr_matrix:
-    """The weight of every knot in linear interpolation at a . x: two non-zero weights per direction."""
+    """Return the weight of every knot in linear interpolation at a . x: two non-zero weights per direction."""
     low, high = _ends(directions)
     places = np.clip((points @ directions.T - low) / (high - low), 0, 1) * pieces
     left = np.minimum(places.astype(int), pieces - 1)

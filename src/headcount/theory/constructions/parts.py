@@ -7,7 +7,7 @@ its values only, measures it.
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import equinox as eqx
 import jax
@@ -52,11 +52,6 @@ class Ridge:
     slope: float
     curvature: float
 
-    def range(self, low: float, high: float) -> tuple[float, float]:
-        """The minimum and maximum of a . x for x in [low, high]^d."""
-        ends = [(min(a * low, a * high), max(a * low, a * high)) for a in self.direction]
-        return sum(smallest for smallest, _ in ends), sum(largest for _, largest in ends)
-
     def check(self, low: float, high: float) -> None:
         """Raise `InputError` where values of g on [low, high] are steeper or more curved than stated.
 
@@ -69,33 +64,33 @@ class Ridge:
                 values = np.array([float(self.function(float(point))) for point in points])
             if high == low or not np.isfinite(values).all():
                 return  # `interpolation_net` refuses these
-            self._check_at(points, values)
+            for name, stated, (differences, off) in zip(
+                ("slope", "curvature"), (self.slope, self.curvature), _divided_differences(points, values), strict=True
+            ):
+                above = np.abs(differences) - off
+                seen = float(np.abs(differences)[np.argmax(above)])
+                require(
+                    bool(np.max(above) <= stated * (1 + SLACK)),
+                    f"the ridge along {self.direction} has a {name} of at least {seen:.4g} on [{points[0]:.4g}, "
+                    f"{points[-1]:.4g}], it states at most {stated:.4g}.",
+                    what=name,
+                    given=stated,
+                    needed=f"at least {seen:.4g}",
+                )
 
-    def _check_at(self, points: Float[np.ndarray, " points"], values: Float[np.ndarray, " points"]) -> None:
-        """`check` at these increasing points, with the values that g has there."""
-        low, high = points[0], points[-1]
-        single = np.array_equal(values, values.astype(np.float32))
-        stride = COARSE if single else 1
-        points, values = points[::stride], values[::stride]
-        rounding = 4 * float(np.finfo(np.float32 if single else float).eps) * max(1.0, float(np.abs(values).max()))
-        steps = np.maximum(np.diff(points), np.finfo(float).tiny)
-        slopes, unsure = np.diff(values) / steps, rounding / steps
-        between = (steps[1:] + steps[:-1]) / 2
-        bends = np.diff(slopes) / between, (unsure[1:] + unsure[:-1]) / between
-        for name, stated, (differences, off) in (
-            ("slope", self.slope, (slopes, unsure)),
-            ("curvature", self.curvature, bends),
-        ):
-            above = np.abs(differences) - off
-            seen = float(np.abs(differences)[np.argmax(above)])
-            require(
-                bool(np.max(above) <= stated * (1 + SLACK)),
-                f"the ridge along {self.direction} has a {name} of at least {seen:.4g} on [{low:.4g}, {high:.4g}], "
-                f"it states at most {stated:.4g}.",
-                what=name,
-                given=stated,
-                needed=f"at least {seen:.4g}",
-            )
+
+def _divided_differences(
+    points: Float[np.ndarray, " points"], values: Float[np.ndarray, " points"]
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """First and second divided differences at increasing points, each with what rounding can add."""
+    single = np.array_equal(values, values.astype(np.float32))
+    stride = COARSE if single else 1
+    points, values = points[::stride], values[::stride]
+    rounding = 4 * float(np.finfo(np.float32 if single else float).eps) * max(1.0, float(np.abs(values).max()))
+    steps = np.maximum(np.diff(points), np.finfo(float).tiny)
+    slopes, unsure = np.diff(values) / steps, rounding / steps
+    between = (steps[1:] + steps[:-1]) / 2
+    return (slopes, unsure), (np.diff(slopes) / between, (unsure[1:] + unsure[:-1]) / between)
 
 
 @dataclass(frozen=True)
@@ -113,13 +108,14 @@ class RidgeSum:
         return sum(ridge.slope * float(np.sum(np.abs(ridge.direction))) for ridge in self.ridges)
 
     def net(self, *, low: float = 0.0, high: float = 1.0, delta: float) -> ReluNet:
-        """A two-layer net within `delta` of it on [low, high]^d, every ridge interpolated within its share of delta.
+        """Interpolate it within `delta` on [low, high]^d by a two-layer net, every ridge within its share of delta.
 
         Raises `InputError` where a ridge is steeper or more curved there than it states.
         """
         profiles = []
         for ridge in self.ridges:
-            start, stop = ridge.range(low, high)
+            ends = [sorted((a * low, a * high)) for a in ridge.direction]
+            start, stop = sum(least for least, _ in ends), sum(most for _, most in ends)
             ridge.check(start, stop)
             share = {"low": start, "high": stop, "delta": delta / len(self.ridges)}
             profiles.append(interpolation_net(ridge.function, curvature=ridge.curvature, **share))
@@ -139,7 +135,7 @@ def linear(weights: tuple[float, ...], shift: float = 0.0) -> RidgeSum:
 
 
 def known_components(task: Retrieval) -> tuple[RidgeSum, ...] | None:
-    """The components of a preset, where they are ridges inside [0, 1]; None for other tasks."""
+    """Return the components of a preset, where they are ridges inside [0, 1]; None for other tasks."""
     if isinstance(task.features, ScalarEnds):
         return linear((-1.0,), 1.0), linear((1.0,))
     if isinstance(task.features, Basins):
@@ -148,7 +144,7 @@ def known_components(task: Retrieval) -> tuple[RidgeSum, ...] | None:
 
 
 def known_outer(task: Retrieval) -> RidgeSum | None:
-    """The outer map where it is the plain sum or that of `max_plus_min`; None otherwise."""
+    """Return the outer map where it is the plain sum or that of `max_plus_min`; None otherwise."""
     if task.outer is jnp.sum:
         return linear((1.0,) * len(task.position_sets))
     return linear((-1.0, 1.0), 1.0) if task.outer is largest_plus_smallest else None
@@ -173,8 +169,8 @@ class Fitted:
     function: Callable[[Float[Array, " dim"]], Float[Array, ""]]
     dim: int
 
-    def values(self, points: Float[np.ndarray, "points dim"]) -> Float[np.ndarray, " points"]:
-        """Its values in float64."""
+    def values_at(self, points: Float[np.ndarray, "points dim"]) -> Float[np.ndarray, " points"]:
+        """Return its values in float64."""
         values = _in_chunks(self.function, points, slopes=False)
         self._require_finite(values, points, "be finite on the cube")
         return values
@@ -190,16 +186,18 @@ class Fitted:
     @functools.cached_property
     def range(self) -> tuple[float, float]:
         """Its minimum and maximum over sample points."""
-        values = self.values(sample_points(self.dim, "held out"))
+        values = self.values_at(sample_points(self.dim, "held out"))
         return float(values.min()), float(values.max())
 
     def net(self, *, low: float = 0.0, high: float = 1.0, delta: float) -> ReluNet:
-        """A two-layer net within `delta` of it on [0,1]^dim, measured at sample points.
+        """Return a two-layer net within `delta` of it on [0,1]^dim, measured at sample points.
 
         A larger cube [low, high]^dim is rescaled onto [0,1]^dim first, since the function need not exist outside. With
         low = -m and high = 1 + m, a point within e of some z in [0,1]^dim becomes one within e + m of it.
         """
-        fit, error = interpolate(self.values, delta) if self.dim == 1 else fit_ridges(self.values, self.dim, delta)
+        fit, error = (
+            interpolate(self.values_at, delta) if self.dim == 1 else fit_ridges(self.values_at, self.dim, delta)
+        )
         if fit is None:
             raise InputError(
                 f"{self.name}: no two-layer ReLU net of at most {MAX_UNITS} units was found within {delta:.2g} of it, "
@@ -220,7 +218,6 @@ class Fitted:
 
 @eqx.filter_jit
 def _evaluate(function: Callable[[Array], Array], points: Float[Array, "points dim"], slopes: bool) -> Array:
-    """The values of a function, or its gradients."""
 
     def value(point: Array) -> Array:
         return jnp.reshape(function(point), ())
@@ -236,22 +233,18 @@ def _in_chunks(function: Callable, points: Float[np.ndarray, "points dim"], *, s
     return np.concatenate(parts)[: len(points)]
 
 
-@dataclass(frozen=True)
-class RetrievalParts:
-    """f_1 .. f_D and F0."""
+class RetrievalParts(NamedTuple):
+    """f_1 .. f_D and F0, and whether errors and slopes of all of them are proved, not measured at sample points."""
 
     components: tuple[RidgeSum | Fitted, ...]
     outer: RidgeSum | Fitted
-
-    @property
-    def proved(self) -> bool:
-        """Whether errors and slopes of all parts are proved, not measured at sample points."""
-        return all(isinstance(part, RidgeSum) for part in (*self.components, self.outer))
+    proved: bool
 
 
 def parts_of(task: Retrieval, **given: Unpack[GivenParts]) -> RetrievalParts:
-    """The parts given, else those known of a preset, else the task's own functions, to be fitted. Raises `InputError`
-    where Theorem 2 does not cover the task, or a given part differs from the task's at random points.
+    """Return the parts given, else those known of a preset, else the task's own functions, to be fitted.
+
+    Raises `InputError` where Theorem 2 does not cover the task, or a given part differs from the task's.
     """
     require(
         task.distribution == "cube",
@@ -269,18 +262,17 @@ def parts_of(task: Retrieval, **given: Unpack[GivenParts]) -> RetrievalParts:
     task_components = tuple(
         Fitted(f"{task.name}: component f_{i + 1}", _Component(features, np.asarray(i)), task.dim) for i in range(count)
     )
-    parts = RetrievalParts(
-        components or known_components(task) or task_components, given.get("outer") or known_outer(task) or task_outer
-    )
-    for part, function in zip(parts.components, task_components, strict=True):
+    used = components or known_components(task) or task_components
+    outer = given.get("outer") or known_outer(task) or task_outer
+    for part, function in zip(used, task_components, strict=True):
         _require_same(part, function)
         low, high = function.range
         require(
             low >= -OUTSIDE and high <= 1 + OUTSIDE,
             f"{function.name}: Theorem 2 needs components in [0, 1], this one ranges from {low:.3g} to {high:.3g}.",
         )
-    _require_same(parts.outer, task_outer)
-    return parts
+    _require_same(outer, task_outer)
+    return RetrievalParts(used, outer, all(isinstance(part, RidgeSum) for part in (*used, outer)))
 
 
 class _Component(eqx.Module):
@@ -297,5 +289,5 @@ def _require_same(part: RidgeSum | Fitted, function: Fitted) -> None:
     """Compare a sum of ridges with the task's own function at random points."""
     if isinstance(part, RidgeSum):
         points = named_generator(0, "probed points").uniform(0, 1, (PROBES, function.dim))
-        gap = float(np.abs([part(point) for point in points] - function.values(points)).max())
+        gap = float(np.abs([part(point) for point in points] - function.values_at(points)).max())
         require(gap < SAME, f"{function.name}: the given part differs from the task's by {gap:.2g}.")

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ...models import ClassTokenSpec, ClassTokenTransformer
-from ...models.class_token import Attention, Linear
+from ...models.class_token import Attention
 from ...models.class_token.model import InnerNet
 from ...tasks import Retrieval
 from .relu_nets import AffineMap, ReluNet
@@ -38,6 +38,30 @@ class Nets:
     proved: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Construction:
+    """A model whose error on every sequence of the cube is at most `promised`.
+
+    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state. Those are not proved:
+    values at 1,001 equally spaced and 1,001 random points do not contradict them (`Ridge.check`). Otherwise `promised`
+    is an estimate, from errors and slopes measured at sample points (`fits.py`).
+    """
+
+    model: ClassTokenTransformer
+    promised: float
+    proved: bool
+    delta: float
+    beta: float
+
+    @property
+    def parameters(self) -> int:
+        """M: weights and biases of all feed-forward nets."""
+        model = self.model
+        inner = [layer for net in model.inner for layer in (net.first, net.second)]
+        layers = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out, *inner)
+        return sum(layer.weight.size + layer.bias.size for layer in layers)
+
+
 @dataclass(frozen=True)
 class Registers:
     """The places of each register; `total` is the width E, of which a multiple of `heads` is taken."""
@@ -60,7 +84,7 @@ class Registers:
         return np.zeros(self.total)
 
     def unit(self, name: str, place: int = 0) -> Float[np.ndarray, " total"]:
-        """The direction of one number of a register."""
+        """Return the direction of one number of a register."""
         direction = self.zeros
         direction[self[name][place]] = 1.0
         return direction
@@ -84,22 +108,11 @@ class Registers:
         return table
 
 
-def gates_needed(task: Retrieval) -> int:
-    """The size of the gate register: a task without position sets needs none."""
-    return len(task.position_sets) if task.uses_positions else 0
-
-
 class RegisterHead(NamedTuple):
     """One head as pairs of directions: a query direction meets a key direction, a value direction is written to one."""
 
     compares: Sequence[tuple[np.ndarray, np.ndarray]] = ()
     moves: Sequence[tuple[np.ndarray, np.ndarray]] = ()
-
-
-def linear_layers(net: ReluNet) -> tuple[Linear, ...]:
-    """The affine maps of a net as layers of `models`, in float64, which JAX arrays would round to float32."""
-    arrays: list[tuple[Any, Any]] = [(layer.weight, layer.bias) for layer in net.layers]
-    return tuple(Linear(weight, bias) for weight, bias in arrays)
 
 
 def register_model(
@@ -113,8 +126,8 @@ def register_model(
     labels: Float[np.ndarray, "length labels"] | None = None,
     inner: Sequence[ReluNet] = (),
     shared: bool = False,
-) -> ClassTokenTransformer:
-    """The model whose layers have these heads; `constants` are what the encoder adds to every token.
+) -> Construction:
+    """Return the construction whose layers have these heads; `constants` are what the encoder adds to every token.
 
     With `shared` all heads have the keys and values of the first.
     """
@@ -129,16 +142,14 @@ def register_model(
     read_in, read_out = nets.readout.layers
     widened = np.zeros((len(read_in.bias), registers.total))
     widened[:, registers["result"]] = read_in.weight
-    encoder_in, encoder_out = linear_layers(ReluNet((inwards, AffineMap(read, shift))))
-    readout_in, readout_out = linear_layers(ReluNet((AffineMap(widened, read_in.bias), read_out)))
     leaves: dict[str, Any] = {"position_table": table, "class_token": class_token}
-    return ClassTokenTransformer(
-        encoder_in=encoder_in,
-        encoder_out=encoder_out,
+    model = ClassTokenTransformer(
+        encoder_in=inwards,
+        encoder_out=AffineMap(read, shift),
         attention=tuple(_attention_of(layer, rank, head_dim, registers.total, shared) for layer in layers),
-        readout_in=readout_in,
-        readout_out=readout_out,
-        inner=tuple(InnerNet(*linear_layers(net)) for net in inner),
+        readout_in=AffineMap(widened, read_in.bias),
+        readout_out=read_out,
+        inner=tuple(InnerNet(*net.layers) for net in inner),
         spec=ClassTokenSpec(
             heads=heads,
             head_dim=head_dim,
@@ -152,10 +163,12 @@ def register_model(
         ),
         **leaves,
     )
+    promise = {"promised": nets.promised, "proved": nets.proved, "delta": nets.delta, "beta": nets.beta}
+    return Construction(model=model, **promise)
 
 
 def _attention_of(heads: Sequence[RegisterHead], rank: int, head_dim: int, total: int, shared: bool) -> Attention:
-    """The weights of one layer; what a head does not use stays zero."""
+    """Return the weights of one layer; what a head does not use stays zero."""
     query, key = np.zeros((2, len(heads), rank, total))
     value, output = np.zeros((len(heads), head_dim, total)), np.zeros((total, len(heads), head_dim))
     for i, head in enumerate(heads):

@@ -6,36 +6,31 @@ Source: Yu et al. (arXiv 2510.06662), Lemmas 8 and 9; the interpolation bound is
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
 from ...errors import require
+from ...models.class_token import Linear
 from ..doors import require_below_one, require_counts
 
-
-@dataclass(frozen=True)
-class AffineMap:
-    """x -> W x + b."""
-
-    weight: Float[np.ndarray, "after before"]
-    bias: Float[np.ndarray, " after"]
-
-    def __call__(self, x: Float[np.ndarray, " before"]) -> Float[np.ndarray, " after"]:
-        return self.weight @ x + self.bias
+AffineMap: Callable[[Any, Any], Linear] = Linear
+"""x -> W x + b, of NumPy arrays in float64."""
 
 
 @dataclass(frozen=True)
 class ReluNet:
     """x -> W_L relu(.. relu(W_1 x + b_1) ..) + b_L."""
 
-    layers: tuple[AffineMap, ...]
+    layers: tuple[Linear, ...]
 
-    def __call__(self, x: Float[np.ndarray, " inputs"]) -> Float[np.ndarray, " outputs"]:
+    def __call__(self, x: Float[np.ndarray, " inputs"]) -> Any:
+        reached: Any = x
         for layer in self.layers[:-1]:
-            x = np.maximum(layer(x), 0.0)
-        return self.layers[-1](x)
+            reached = np.maximum(layer(reached), 0.0)
+        return self.layers[-1](reached)
 
     @property
     def inputs(self) -> int:
@@ -75,20 +70,20 @@ def in_parallel(nets: Sequence[ReluNet]) -> ReluNet:
 
 
 def affine(weight: Float[np.ndarray, "after before"], bias: Float[np.ndarray, " after"] | None = None) -> ReluNet:
-    """A net of one layer, without a ReLU; the bias is zero where None."""
+    """Return a net of one layer, without a ReLU; the bias is zero where None."""
     weight = np.asarray(weight, float)
     return ReluNet((AffineMap(weight, np.zeros(len(weight)) if bias is None else np.asarray(bias, float)),))
 
 
 def pieces_needed(curvature: float, low: float, high: float, delta: float) -> int:
-    """Equal pieces for linear interpolation within delta: its error is (high - low)^2 |f''| / (8 pieces^2)."""
+    """Return the equal pieces for interpolation within delta: its error is (high - low)^2 |f''| / (8 pieces^2)."""
     return max(1, math.ceil((high - low) * math.sqrt(curvature / (8 * delta))))
 
 
 def interpolation_net(
     function: Callable[[float], float], *, curvature: float, low: float, high: float, delta: float
 ) -> ReluNet:
-    """A two-layer net within `delta` of a function on [low, high] with second derivative at most `curvature`.
+    """Return a two-layer net within `delta` of a function on [low, high] with second derivative at most `curvature`.
 
     It has one unit per piece, so width C / delta^(1/2).
     """
@@ -99,7 +94,7 @@ def interpolation_net(
 
 
 def through_net(knots: Float[np.ndarray, " knots"], values: Float[np.ndarray, " knots"]) -> ReluNet:
-    """The two-layer net that interpolates `values` at increasing `knots` linearly:
+    """Return the two-layer net that interpolates `values` at increasing `knots` linearly:
 
     f(x_0) + sum over j of (slope_j - slope_(j-1)) relu(x - x_j).
     """
@@ -114,7 +109,7 @@ def ridges_net(directions: Float[np.ndarray, "ridges dim"], profiles: Sequence[R
 
 
 def max_net(count: int, eps: float) -> ReluNet:
-    """A three-layer net within `eps` of the maximum of `count` numbers in [0, 1] (Lemma 9).
+    """Return a three-layer net within `eps` of the maximum of `count` numbers in [0, 1] (Lemma 9).
 
     With N = ceil(1 / eps) and S_j = sum over t of relu(x_t - j/N): the sum over j of relu(S_j) - relu(S_j - 1/N).
 
@@ -137,6 +132,6 @@ def max_net(count: int, eps: float) -> ReluNet:
 
 
 def min_net(count: int, eps: float) -> ReluNet:
-    """A three-layer net within `eps` of the minimum: 1 - max(1 - x)."""
+    """Return a three-layer net within `eps` of the minimum: 1 - max(1 - x)."""
     turned = affine(-np.eye(count), np.ones(count))
     return compose(turned, max_net(count, eps), affine(-np.ones((1, 1)), np.ones(1)))

@@ -30,7 +30,6 @@ from ...tasks import Retrieval
 from ..bounds import max_net_widths
 from ..doors import require_below_one
 from .parts import GivenParts, parts_of
-from .registers import linear_layers
 from .relu_nets import AffineMap, ReluNet, affine, compose, in_parallel, min_net
 
 MAX_PARAMETERS = 20_000_000
@@ -79,7 +78,7 @@ class WideConstruction:
         components = [net for places, net in zip(sets, self.components, strict=True) for _ in places]
         minima = [min_net(len(places), self.resolution) for places in sets]
         readout = compose(tokens, in_parallel(components), in_parallel(minima), self.outer)
-        return WideHead(_averaging_head(task), linear_layers(readout))
+        return WideHead(_averaging_head(task), readout.layers)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -107,7 +106,7 @@ class WideConstruction:
 
 
 def construct_wide(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> WideConstruction:
-    """A model of one wide head whose error is at most `eps` everywhere on [0,1]^(length x dim).
+    """Write a model of one wide head whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
     `components` and `outer` are as in `construct`: those neither given nor known of a preset are fitted. Raises
     `InputError` as `construct` does, and where the model would have more than `MAX_PARAMETERS` parameters.
@@ -122,7 +121,7 @@ def construct_wide(task: Retrieval, eps: float, **given: Unpack[GivenParts]) -> 
 
 
 def wide_size(task: Retrieval, eps: float, *, zeros: bool = True, **given: Unpack[GivenParts]) -> int:
-    """M of `construct_wide`, counted without building it; without `zeros`, only weights that may differ from zero."""
+    """Count M of `construct_wide` without building it; without `zeros`, only weights that may differ from zero."""
     plan = _plan(task, eps, given)
     return plan.parameters if zeros else plan.connections
 
@@ -145,7 +144,7 @@ def _plan(task: Retrieval, eps: float, given: GivenParts) -> WideConstruction:
 
 
 def _averaging_head(task: Retrieval) -> ClassTokenTransformer:
-    """One head with head_dim T d: token t in block t, averaged over places. Its own readout has no units."""
+    """Return one head with head_dim T d: token t in block t, averaged over places. Its own readout has no units."""
     length, dim = task.length, task.dim
     total = length * dim
     places = np.repeat(np.eye(length), dim, axis=0)
@@ -153,15 +152,12 @@ def _averaging_head(task: Retrieval) -> ClassTokenTransformer:
     identity, zeros = np.eye(total), np.zeros((1, total, total))
     leaves: dict[str, Any] = {"position_table": np.eye(length), "class_token": np.zeros(total)}
     weights: dict[str, Any] = {"query": zeros, "key": zeros, "value": identity[None], "output": identity[:, None]}
-    layers = (AffineMap(inwards, -np.ones(total)), AffineMap(identity, np.zeros(total)))
-    empty = (AffineMap(np.zeros((0, total)), np.zeros(0)), AffineMap(np.zeros((1, 0)), np.zeros(1)))
-    encoder_in, encoder_out, readout_in, readout_out = linear_layers(ReluNet((*layers, *empty)))
     return ClassTokenTransformer(
-        encoder_in=encoder_in,
-        encoder_out=encoder_out,
+        encoder_in=AffineMap(inwards, -np.ones(total)),
+        encoder_out=AffineMap(identity, np.zeros(total)),
         attention=(Attention(**weights),),
-        readout_in=readout_in,
-        readout_out=readout_out,
+        readout_in=AffineMap(np.zeros((0, total)), np.zeros(0)),
+        readout_out=AffineMap(np.zeros((1, 0)), np.zeros(1)),
         spec=ClassTokenSpec(heads=1, head_dim=total, hidden=total, positions="concatenated", beta=1.0),
         **leaves,
     )

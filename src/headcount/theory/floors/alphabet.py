@@ -1,20 +1,11 @@
-"""The least error of any hard heads on an alphabet of q symbols, by enumeration.
+"""The least error of any hard heads on an alphabet of q symbols, by enumeration (docs/floors.md).
 
-A hard head with one query returns the value of the token with the highest score. Without positions its scores, if all
-are different, put the symbols in a total order, and all it tells of a sequence is which symbol present comes first.
-What s heads tell is a partition of the 2^q - 1 sets of symbols that can be present; the best readout answers the mean
-target of each part. The least error over all s-tuples of orders
-is a floor for every such encoder, all values and every readout:
-
-    NMSE >= 1 - max over orders of Var(E[y | first symbols]) / Var(y)
-
-The first s - 1 orders are enumerated, as a multiset since heads have no order. The best last order is exact by dynamic
-programming over the set C of symbols it has not ranked yet, since what it tells apart next depends on C alone:
+A hard head without positions, its scores all different, puts the symbols in a total order, and all it tells of a
+sequence is which symbol present comes first. The floor is the least error over all s-tuples of orders, with the best
+readout. The first s - 1 orders are enumerated, as a multiset since heads have no order. The best last order is exact by
+dynamic programming over the set C of symbols it has not ranked yet, since what it tells apart next depends on C alone:
 
     best(C) = max over p in C of gain(sets A with p in A, A within C) + best(C without p)
-
-Not covered: heads that average over ties, the limit of soft ones, or are soft (a uniform average tells the counts of
-all symbols, so one such head has no floor on an alphabet); positions, in scores or in values; more than one layer.
 """
 
 import itertools
@@ -24,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import binom, gamma
 
 from ..._limits import require_size, shortened
 from ...errors import InputError, require, require_count
@@ -43,6 +35,8 @@ BATCH = 4e6
 ROUNDING = 1e-12
 """Errors below this share of the variance are rounding, and given as 0."""
 
+LARGEST = 1e300
+
 Order = tuple[int, ...]
 """Symbols, the one with the highest score first."""
 
@@ -54,13 +48,10 @@ class AlphabetFloor:
     heads: int
     nmse: float
     orders: tuple[Order, ...]
-    tuples: int
-    """Orders of all heads but the last that were compared, each with the best last one."""
-    variance: float
 
 
 def set_probabilities(symbols: int, length: int) -> Float[np.ndarray, " sets"]:
-    """The probability that a set of symbols is what `length` uniform draws contain; bit p of the index is symbol p."""
+    """Return the probability that `length` uniform draws contain just a set; bit p of its index is symbol p."""
     # Exact whole numbers: the alternating sum of inclusion and exclusion cancels.
     onto = [
         sum((-1) ** left * math.comb(size, left) * (size - left) ** length for left in range(size + 1))
@@ -71,14 +62,14 @@ def set_probabilities(symbols: int, length: int) -> Float[np.ndarray, " sets"]:
 
 
 def set_targets(values: Float[np.ndarray, "D symbols"]) -> Float[np.ndarray, " sets"]:
-    """The sum of maxima of a sequence that contains this set of symbols; 0 for the empty set."""
+    """Return the sum of maxima of a sequence that contains this set of symbols; 0 for the empty set."""
     members = _members(values.shape[1])
     largest = np.where(members[:, None, :], values, -np.inf).max(axis=2)
     return np.where(members.any(axis=1), np.where(np.isfinite(largest), largest, 0.0).sum(axis=1), 0.0)
 
 
 def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: int) -> AlphabetFloor:
-    """The least NMSE of any hard heads on the sum of maxima of `values`, for sequences of uniform symbols.
+    """Return the least NMSE of any hard heads on the sum of maxima of `values`, for sequences of uniform symbols.
 
     `values` are a_i(symbol), one row per maximum; a head is a total order of the symbols. Raises `InputError` where a
     size is out of range, or there are too many orders to enumerate.
@@ -104,15 +95,14 @@ def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: i
         # A head per maximum, in the order of its values, reads it.
         of_values = [tuple(np.argsort(-row, kind="stable").tolist()) for row in values]
         orders = tuple(of_values[min(head, len(values) - 1)] for head in range(heads))
-        return AlphabetFloor(heads=heads, nmse=0.0, orders=orders, tuples=0, variance=variance)
+        return AlphabetFloor(heads=heads, nmse=0.0, orders=orders)
     # Of one head nothing is enumerated: the best last order is the answer.
     orders = np.array(list(itertools.permutations(range(symbols)) if heads > 1 else [tuple(range(symbols))]))
     firsts = _first_symbols(orders)
-    best, chosen, tuples = -1.0, (), 0
+    best, chosen = -1.0, ()
     for batch in _batches(len(orders), heads - 1, symbols):
         gains = _gains(_labels(firsts, batch, symbols), weights, centred, symbols)
-        explained = _best(gains)
-        tuples += len(batch)
+        explained = _best_explained(gains)
         place = int(np.argmax(explained[-1]))
         if explained[-1, place] > best:
             best = float(explained[-1, place])
@@ -120,11 +110,11 @@ def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: i
             chosen = (*enumerated, _traced(gains[:, :, place], explained[:, place]))
         if _nmse(best, variance) == 0:
             break  # nothing is less than no error
-    return AlphabetFloor(heads=heads, nmse=_nmse(best, variance), orders=chosen, tuples=tuples, variance=variance)
+    return AlphabetFloor(heads=heads, nmse=_nmse(best, variance), orders=chosen)
 
 
 def hard_bound(floor: AlphabetFloor, intrinsic_dim: int, length: int) -> Bound:
-    """A floor as a bound with its conditions."""
+    """Return a floor as a bound with its conditions."""
     symbols = len(floor.orders[0])
     heads = "1 head" if floor.heads == 1 else f"{floor.heads} heads"
     return Bound(
@@ -141,20 +131,15 @@ def hard_bound(floor: AlphabetFloor, intrinsic_dim: int, length: int) -> Bound:
     )
 
 
-def score_gap(length: int, outputs: int, values: float, slope: float, eps: float) -> float:
-    """Differences of scores from which soft heads answer within `eps` of hard ones of the same order.
+def score_gap_bound(length: int, outputs: int, values: float, slope: float, eps: float) -> Bound:
+    """Return the differences of scores from which soft heads answer within `eps` of hard ones of the same order.
 
     The first symbol has all but a share (T - 1) exp(-gap) of a head's weight, so each of the `outputs` = n s numbers
     moves by at most 2 V times that, and the answer by K times as much.
     """
-    return max(0.0, math.log(max(1, length - 1) * 2 * values * slope * math.sqrt(outputs) / eps))
-
-
-def score_gap_bound(length: int, outputs: int, values: float, slope: float, eps: float) -> Bound:
-    """`score_gap` as a bound."""
     return Bound(
         name="soft heads as hard ones: score gap",
-        value=score_gap(length, outputs, values, slope, eps),
+        value=max(0.0, math.log(max(1, length - 1) * 2 * values * slope * math.sqrt(outputs) / eps)),
         claim="from this difference of the scores, times beta, of any two symbols on, soft heads answer within eps = "
         f"{eps:g} of hard ones; with smaller ones the floors need not hold",
         source="ours: tail of the softmax",
@@ -163,7 +148,7 @@ def score_gap_bound(length: int, outputs: int, values: float, slope: float, eps:
 
 
 def error_of_orders(values: Float[np.ndarray, "D symbols"], orders: tuple[Order, ...], length: int) -> float:
-    """The least NMSE of hard heads with these orders, by the best readout."""
+    """Return the least NMSE of hard heads with these orders, by the best readout."""
     values = np.asarray(values, float)
     symbols = values.shape[1]
     for order in orders:
@@ -187,7 +172,7 @@ def _nmse(explained: float, variance: float) -> float:
 
 
 def work(symbols: int, heads: int) -> float:
-    """Additions of an enumeration, about; infinitely many where they are not worth counting."""
+    """Return the additions of an enumeration, about; infinitely many where they are not worth counting."""
     if symbols >= MAX_SYMBOLS:
         return math.inf
     groups = min(float(symbols) ** (heads - 1), 2.0**symbols)
@@ -205,7 +190,7 @@ def check_work(symbols: int, heads: int) -> None:
     tuples = _tuples(symbols, heads)
     raise InputError(
         f"an alphabet of {shortened(symbols)} symbols and {shortened(heads)} heads means "
-        f"{f'{tuples:.1e}' if tuples < math.inf else 'more than 1e300'} tuples of orders, too many to enumerate; "
+        f"{f'{tuples:.1e}' if tuples < LARGEST else 'more than 1e300'} tuples of orders, too many to enumerate; "
         f"use {right}.",
         what="alphabet",
         given=shortened(symbols),
@@ -214,15 +199,9 @@ def check_work(symbols: int, heads: int) -> None:
 
 
 def _tuples(symbols: int, heads: int) -> float:
-    if symbols > 170:  # symbols! is no float any more
-        return 1.0 if heads == 1 else math.inf
-    fewest = min(math.factorial(symbols) - 1, heads - 1)
-    if fewest > 2000:  # at least 2^fewest
-        return math.inf
-    try:
-        return float(math.comb(math.factorial(symbols) + heads - 2, fewest))
-    except OverflowError:
-        return math.inf
+    """Return the multisets of all orders but the last head's, as a float; from 1e300 on they are too many to tell."""
+    orders = min(float(gamma(symbols + 1.0)), LARGEST)
+    return float(binom(orders + heads - 2, heads - 1))
 
 
 def _members(symbols: int) -> np.ndarray:
@@ -230,7 +209,7 @@ def _members(symbols: int) -> np.ndarray:
 
 
 def _first_symbols(orders: Int[np.ndarray, "orders symbols"]) -> Int[np.ndarray, "orders sets"]:
-    """The symbol of every set that comes first; 0 for the empty set, which has no weight."""
+    """Return the symbol of every set that comes first; 0 for the empty set, which has no weight."""
     ranks = np.argsort(orders, axis=1)
     members = _members(orders.shape[1])
     chunks = np.array_split(ranks, max(1, ranks.size * len(members) // int(BATCH)))
@@ -238,7 +217,7 @@ def _first_symbols(orders: Int[np.ndarray, "orders symbols"]) -> Int[np.ndarray,
 
 
 def _batches(orders: int, heads: int, symbols: int) -> Iterator[Int[np.ndarray, "tuples heads"]]:
-    """All multisets of `heads` orders, as many at a time as fit in memory."""
+    """Return all multisets of `heads` orders, as many at a time as fit in memory."""
     size = max(1, int(BATCH / (2**symbols * min(symbols**heads, 2**symbols))))
     every = itertools.combinations_with_replacement(range(orders), heads)
     while batch := list(itertools.islice(every, size)):
@@ -248,7 +227,7 @@ def _batches(orders: int, heads: int, symbols: int) -> Iterator[Int[np.ndarray, 
 def _labels(
     firsts: Int[np.ndarray, "orders sets"], batch: Int[np.ndarray, "tuples heads"], symbols: int
 ) -> Int[np.ndarray, "tuples sets"]:
-    """A number for what the heads of a tuple tell of a set."""
+    """Return a number for what the heads of a tuple tell of a set."""
     labels = np.zeros((len(batch), firsts.shape[1]), int)
     for column in batch.T:
         labels = labels * symbols + firsts[column]
@@ -277,7 +256,7 @@ def _gains(
     return gains
 
 
-def _best(gains: Float[np.ndarray, "symbols sets tuples"]) -> Float[np.ndarray, "sets tuples"]:
+def _best_explained(gains: Float[np.ndarray, "symbols sets tuples"]) -> Float[np.ndarray, "sets tuples"]:
     """best(C) for every set C of symbols not ranked yet; the last entry is that of a whole order."""
     symbols, sets, tuples = gains.shape
     best = np.zeros((sets, tuples))
@@ -288,7 +267,7 @@ def _best(gains: Float[np.ndarray, "symbols sets tuples"]) -> Float[np.ndarray, 
 
 
 def _traced(gains: Float[np.ndarray, "symbols sets"], best: Float[np.ndarray, " sets"]) -> Order:
-    """The best last order itself, of one tuple."""
+    """Return the best last order itself, of one tuple."""
     order, remaining = [], len(best) - 1
     while remaining:
         choices = [p for p in range(len(gains)) if remaining >> p & 1]

@@ -1,8 +1,6 @@
 """Theorem 2(2) with constants: the error of every model of s < D heads with bounded values and bounded readout slope.
 
-A model is any encoder, s heads with any scores, head outputs that are weighted means of values |v| <= V of n numbers,
-and any readout with |F(o) - F(o')| <= K |o - o'| on the n s numbers of all heads. Of the task only one thing is asked:
-with r > 0 the sets {f_i < z_i* + r} are pairwise disjoint. The proof is in docs/floors.md. Its sizes are
+The class and the proof are in docs/floors.md; V is the largest value, K the slope of the readout. Its sizes are
 
     Q           points per component, equally far apart in f_i on [z_i*, z_i* + r]
     t <= T0     free places of S_i; T0 = |S_i| - s - D + 1 are not taken by fixed tokens
@@ -11,8 +9,6 @@ with r > 0 the sets {f_i < z_i* + r} are pairwise disjoint. The proof is in docs
     distance    sqrt(n s) 3 V t / k: two choices in one cell have outputs no farther apart
     floor       (gap - K distance) / 2, gap = rise / (Q - 1), where rise / r is the least slope of the target in z_i
 
-The best Q and t are chosen by the function. V and K enter as V K alone, as they must: values times c and a readout of
-slope K / c are the same models.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(2), whose constants are not given; these are ours.
 """
 
@@ -20,7 +16,7 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -95,32 +91,24 @@ class BoundedClass:
         )
 
 
-class PromisedPair(NamedTuple):
-    """The pair that the theorem promises: of `choices` = 10^decades, two at most `distance` apart, targets `gap`."""
-
-    points: int
-    free: int
-    decades: float
-    distance: float
-    gap: float
-
-
-def promised_distance(setting: BoundedClass, free: float, log_choices: float) -> float:
+def promised_distance(setting: BoundedClass, free: Any, log_choices: Any) -> Any:
     """Upper bound on the distance of the heads' outputs for two of exp(log_choices) choices on `free` places."""
-    return float(_distance(setting, np.array([float(free)]), np.array([log_choices]))[0])
+    return 10.0 ** _log10_distance(setting, free, log_choices)
 
 
-def promised_pair(setting: BoundedClass) -> PromisedPair:
-    """The pair with the highest floor at this slope, of a setting with free places."""
+def promised_pair(setting: BoundedClass) -> tuple[float, float, float, float]:
+    """Return the pair that the theorem promises with the highest floor at this slope, of a setting with free places.
+
+    Returns its number of free places, log10 of the number of choices, the distance of two of them and the gap.
+    """
     points, free, choices = np.broadcast_arrays(*_grids(setting))
-    gaps, distances = setting.rise / (points - 1), _distance(setting, free, choices)
+    gaps, distances = setting.rise / (points - 1), promised_distance(setting, free, choices)
     best = np.unravel_index(np.argmax(gaps - setting.slope * distances), gaps.shape)
-    count, places, log_choices, distance, gap = (float(part[best]) for part in (points, free, choices, distances, gaps))
-    return PromisedPair(int(count), int(places), log_choices / math.log(10), distance, gap)
+    return float(free[best]), float(choices[best]) / math.log(10), float(distances[best]), float(gaps[best])
 
 
 def class_floor(setting: BoundedClass) -> Bound:
-    """The error that every model of the class has on some sequence, at least; its value is None where it says nothing.
+    """Return the least error that every model of the class has on some sequence; the value None says nothing.
 
     Example:
         >>> from headcount.theory import BoundedClass, class_floor
@@ -128,20 +116,22 @@ def class_floor(setting: BoundedClass) -> Bound:
         >>> class_floor(one_head).value > 0.01
         True
     """
-    floor = 0.0
+    floor, decades, distance, gap = 0.0, 0.0, 0.0, 0.0
     if setting.free_places:
-        pair = promised_pair(setting)
-        floor = (pair.gap - setting.slope * pair.distance) / 2
+        _, decades, distance, gap = promised_pair(setting)
+        floor = (gap - setting.slope * distance) / 2
     speaks = setting.heads < setting.intrinsic_dim and floor > 0
     heads = "1 head" if setting.heads == 1 else f"{setting.heads} heads"
     claim = f"every model of {heads} of {setting.head_dim} numbers errs by at least this on some sequence"
     if speaks:
-        claim += f": two of 10^{pair.decades:.3g} choices are {pair.distance:.2g} apart, their targets {pair.gap:.3g}"
-    return _bound(setting, "least error", floor if speaks else None, claim, "" if speaks else _why_silent(setting))
+        claim += f": two of 10^{decades:.3g} choices are {distance:.2g} apart, their targets {gap:.3g}"
+    return _class_bound(
+        setting, "least error", floor if speaks else None, claim, "" if speaks else _why_silent(setting)
+    )
 
 
 def slope_needed(setting: BoundedClass, eps: float) -> float:
-    """log10 of the slope below which every model of the class errs by more than `eps` somewhere; -inf for none.
+    """Return log10 of the slope below which every model of the class errs by more than `eps` somewhere; -inf for none.
 
     `setting.slope` is not used.
     """
@@ -156,7 +146,7 @@ def slope_needed(setting: BoundedClass, eps: float) -> float:
 
 
 def least_length(setting: BoundedClass, eps: float) -> int | None:
-    """The least T from which the floor is above `eps`; None where no length up to 2^40 is enough."""
+    """Return the least T from which the floor is above `eps`; None where no length up to 2^40 is enough."""
     require_below_one(eps=eps)
 
     def speaks(length: int) -> bool:
@@ -174,24 +164,31 @@ def least_length(setting: BoundedClass, eps: float) -> int | None:
     return high
 
 
-def slope_bound(setting: BoundedClass, eps: float) -> Bound:
-    """`slope_needed` as a bound."""
-    decades = slope_needed(setting, eps)
-    claim = f"with a readout slope below 10^this every model errs by more than eps = {eps:g} on some sequence"
-    why = f"says nothing: eps must be below {setting.rise / 2:g}, half of the rise"
-    return _bound(setting, "decades of slope needed", decades if math.isfinite(decades) else None, claim, why)
+def class_bounds(setting: BoundedClass, eps: float) -> tuple[Bound, Bound, Bound]:
+    """`class_floor`, `slope_needed` and `least_length` as bounds."""
+    decades, length = slope_needed(setting, eps), least_length(setting, eps)
+    errs = f"every model errs by more than eps = {eps:g} on some sequence"
+    return (
+        class_floor(setting),
+        _class_bound(
+            setting,
+            "decades of slope needed",
+            decades if math.isfinite(decades) else None,
+            f"with a readout slope below 10^this {errs}",
+            f"says nothing: eps must be below {setting.rise / 2:g}, half of the rise",
+        ),
+        _class_bound(
+            setting,
+            "least length",
+            None if length is None else float(length),
+            f"from this length on {errs}",
+            f"says nothing: no length up to 2^40 puts the floor above eps = {eps:g}",
+        ),
+    )
 
 
-def length_bound(setting: BoundedClass, eps: float) -> Bound:
-    """`least_length` as a bound."""
-    length = least_length(setting, eps)
-    claim = f"from this length on every model errs by more than eps = {eps:g} on some sequence"
-    why = f"says nothing: no length up to 2^40 puts the floor above eps = {eps:g}"
-    return _bound(setting, "least length", None if length is None else float(length), claim, why)
-
-
-def _bound(setting: BoundedClass, name: str, value: float | None, claim: str, why: str) -> Bound:
-    """One bound of the class; `why` says why it is silent, where it is and there are fewer heads than D."""
+def _class_bound(setting: BoundedClass, name: str, value: float | None, claim: str, why: str) -> Bound:
+    """Return one bound of the class; `why` says why it is silent, where it is and there are fewer heads than D."""
     if setting.heads >= setting.intrinsic_dim:
         why = "says nothing: it is about fewer heads than D, at any length and slope"
     return Bound(
@@ -217,7 +214,7 @@ def _why_silent(setting: BoundedClass) -> str:
 
 
 def _grids(setting: BoundedClass) -> tuple[Float[np.ndarray, "points one"], ...]:
-    """Points per component Q, free places t, and log of the number of choices; broadcast against each other."""
+    """Return points per component Q, free places t, and log of the number of choices; broadcast against each other."""
     free = _FREE[setting.free_places >= _FREE][None, :]
     if setting.positions:
         # Every place has its own points: Q = (points per place) t.
@@ -249,13 +246,9 @@ def log_multisets(points: Float[np.ndarray, " points"], free: Float[np.ndarray, 
     return logs
 
 
-def _log10_distance(setting: BoundedClass, free: np.ndarray, log_choices: np.ndarray) -> np.ndarray:
+def _log10_distance(setting: BoundedClass, free: Any, log_choices: Any) -> Any:
     width = math.sqrt(setting.head_dim * setting.heads) * setting.values
     sides = log_choices / setting.moments * (1 - _SAFETY)
     # k is the largest whole number with k^m below the number of choices.
     parts = np.where(sides < 30, np.log(np.maximum(np.ceil(np.exp(np.minimum(sides, 30.0))) - 1, 1.0)), sides)
     return np.minimum(math.log10(2 * width), np.log10(3 * width * free) - parts / math.log(10))
-
-
-def _distance(setting: BoundedClass, free: np.ndarray, log_choices: np.ndarray) -> np.ndarray:
-    return 10.0 ** _log10_distance(setting, free, log_choices)

@@ -1,30 +1,18 @@
 """The upper bound to Theorem 2(2): one head of D numbers answers every D-retrieval, with a steep readout.
 
-All scores are equal, so the head averages. Its D values and the readout are
-
-    v_i(x, t) = exp(-b (f_i(x) - low)) for t in S_i, else 0            in [0, 1]
-    m_i       = (T / |S_i|) (mean of v_i)                              in [exp(-b (high - low)), 1]
-    z^_i      = low - log(m_i) / b - log|S_i| / (2 b), clipped to [low, high]         F0(z^_1, .., z^_D)
-
-The largest term of a mean of N terms is at least the mean and at most N times it, so |z^_i - z_i| <= log|S_i| / (2 b)
-for every sequence, and the answer is within L0 log(T) / (2 b), L0 = sup |grad F0|_1 on [low, high]^D. The readout has
-the slope L0 (T / |S_i|) exp(b (high - low)) / b at most: exponential in 1 / eps. For T below about 1 / eps a head that
-counts cells has a slope of about (1 / eps)^T, which is less:
-
-    K <= L0 span T p^T,    p the least prime from L0 span / (2 eps) on
-
-It rounds f_i to the middle of one of p cells, and averages whole numbers a_c / p^T whose sums tell all multisets of T
-cells apart (Bose and Chowla, 1962; docs/floors.md has the proof).
-
-With bounded slope Theorem 2(2) forbids both (`bounded`). Adding heads is not the only way out; slope, which is
-precision, is the other.
+All scores are equal, so the head averages v_i = exp(-b (f_i - low)) for t in S_i, else 0, and the readout takes the
+logarithms of the means m_i = (T / |S_i|) mean v_i. The answer is within L0 log(T) / (2 b) for every sequence, L0 =
+sup |grad F0|_1, with a slope of at most L0 (T / |S_i|) exp(b (high - low)) / b. For T below about 1 / eps a head that
+counts cells has less, L0 span T p^T, p the least prime from L0 span / (2 eps) on: it rounds f_i to the middle of one of
+p cells, and averages whole numbers whose sums tell all multisets apart (Bose and Chowla). The proofs are in
+docs/floors.md.
 """
 
 import dataclasses
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -82,20 +70,20 @@ class OneHead(eqx.Module):
         return self.readout(self.output(tokens))
 
 
-def one_head_error(length: int, decades: float, *, outer_slope: float, span: float = 1.0) -> float:
-    """The error that one head promises with a readout of slope 10^decades; S_i is the whole sequence, V = 1."""
-    # exp(b span) / b is least at b = 1 / span and rises from there: the largest b by bisection.
-    low, high = 1 / span, max(2.0, 4 * (abs(decades) + 1) * math.log(10)) / span
-    if _decades(low, outer_slope, span) > decades:
+def one_head_error(length: int, decades: float, *, outer_slope: float) -> float:
+    """Return the error that one head promises with a readout of slope 10^decades; S_i is the whole sequence, V = 1."""
+    # exp(b) / b is least at b = 1 and rises from there: the largest b by bisection.
+    low, high = 1.0, max(2.0, 4 * (abs(decades) + 1) * math.log(10))
+    if _decades(low, outer_slope) > decades:
         return math.inf
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (middle, high) if _decades(middle, outer_slope, span) <= decades else (low, middle)
+        low, high = (middle, high) if _decades(middle, outer_slope) <= decades else (low, middle)
     return outer_slope * math.log(length) / (2 * low)
 
 
 def one_head_slope(length: int, eps: float, *, outer_slope: float, span: float = 1.0, share: float = 1.0) -> float:
-    """log10 of the slope with which one head of D numbers answers within `eps`.
+    """Return log10 of the slope with which one head of D numbers answers within `eps`.
 
     `outer_slope` is L0, sup |grad F0|_1, `span` the length of the interval that f_i maps into, and `share` the share of
     the places that the smallest S_i has.
@@ -114,7 +102,7 @@ def one_head_slope(length: int, eps: float, *, outer_slope: float, span: float =
 def one_head_answer(
     task: Retrieval, eps: float, *, outer_slope: float | None = None, low: float = 0.0, high: float = 1.0
 ) -> OneHead:
-    """One head of D numbers that answers a retrieval within `eps`, everywhere.
+    """Return one head of D numbers that answers a retrieval within `eps`, everywhere.
 
     The components of the task take values in [low, high], as on the cube. `outer_slope`, L0 = sup |grad F0|_1 on
     [low, high]^D, may be left out where the outer map is known: a sum, or that of max-plus-min. Call the result with
@@ -130,7 +118,15 @@ def one_head_answer(
     """
     require_below_one(eps=eps)
     require(math.isfinite(high - low) and low < high, what="low", given=low, needed=f"below high, {high:g}")
-    slope = _outer_slope(task) if outer_slope is None else outer_slope
+    known = known_outer(task)
+    slope = known.steepness if outer_slope is None and known is not None else outer_slope
+    if slope is None:
+        raise InputError(
+            f"{task.name}: outer_slope, sup |grad F0|_1, must be given; it is known of a sum and of max-plus-min only.",
+            what="outer_slope",
+            given=None,
+            needed="sup |grad F0|_1 of the outer map",
+        )
     require_positive(outer_slope=slope)
     largest = max(len(places) for places in task.position_sets)
     smallest = min(len(places) for places in task.position_sets)
@@ -154,7 +150,7 @@ def one_head_answer(
 
 
 def counting_slope(length: int, eps: float, *, outer_slope: float, span: float = 1.0) -> float:
-    """log10 of the slope with which one head of D numbers that counts cells answers within `eps`.
+    """Return log10 of the slope with which one head of D numbers that counts cells answers within `eps`.
 
     Example:
         >>> from headcount.theory import counting_slope, one_head_slope
@@ -165,23 +161,24 @@ def counting_slope(length: int, eps: float, *, outer_slope: float, span: float =
     require_below_one(eps=eps)
     require_positive(outer_slope=outer_slope, span=span)
     cells = outer_slope * span / (2 * eps)
-    prime = _least_prime(max(2, math.ceil(cells))) if cells <= MAX_EXACT else 2 * cells
+    numbers = itertools.count(max(2, math.ceil(cells)))
+    prime = next(filter(_is_prime, numbers)) if cells <= MAX_EXACT else 2 * cells
     return math.log10(outer_slope * span * length) + length * math.log10(prime)
 
 
-def counting_error(length: int, decades: float, *, outer_slope: float, span: float = 1.0) -> float:
-    """The error that one head that counts cells promises with a readout of slope 10^decades; infinite for none."""
-    largest = 10 ** min(math.log10(MAX_EXACT), (decades - math.log10(outer_slope * span * length)) / length)
+def counting_error(length: int, decades: float, *, outer_slope: float) -> float:
+    """Return the error that a head that counts cells promises with a readout of slope 10^decades; infinite for none."""
+    largest = 10 ** min(math.log10(MAX_EXACT), (decades - math.log10(outer_slope * length)) / length)
     if largest < 2:
         return math.inf
     # Rounding must not give a prime that the slope does not allow.
     numbers = range(math.floor(largest * (1 - 1e-12)), 1, -1)
-    prime = next((number for number in numbers if _is_prime(number)), None)
-    return math.inf if prime is None else outer_slope * span / (2 * prime)
+    prime = next(filter(_is_prime, numbers), None)
+    return math.inf if prime is None else outer_slope / (2 * prime)
 
 
 def least_slope(length: int, eps: float, *, outer_slope: float, share: float = 1.0, values: float = 1.0) -> float:
-    """log10 of the lesser slope of the two heads, the one that averages exponentials and the one that counts cells.
+    """Return log10 of the lesser slope of the two heads, of exponentials and of counted cells.
 
     With values of at most V slopes are those of values of at most 1, divided by V.
     """
@@ -192,7 +189,7 @@ def least_slope(length: int, eps: float, *, outer_slope: float, share: float = 1
 def one_head_bounds(
     length: int, eps: float, slope: float, *, intrinsic_dim: int, head_dim: int, outer_slope: float, values: float = 1.0
 ) -> tuple[Bound, Bound]:
-    """The slope with which one head is enough, and the error it promises with a given slope."""
+    """Return the slope with which one head is enough, and the error it promises with a given slope."""
     decades = math.log10(slope) + math.log10(values)
     error = min(promise(length, decades, outer_slope=outer_slope) for promise in (one_head_error, counting_error))
     shared = {
@@ -220,8 +217,7 @@ def one_head_bounds(
     return enough, promised
 
 
-@dataclass(frozen=True, kw_only=True)
-class Phase:
+class Phase(NamedTuple):
     """log10 of two slopes at one length and error. Between them nothing is proved.
 
     Every model of s heads with the setting's largest value and a slope below `fails_below` errs by more than eps on
@@ -238,7 +234,7 @@ class Phase:
 def phase_diagram(
     setting: BoundedClass, lengths: Iterable[int], errors: Iterable[float], *, outer_slope: float
 ) -> list[Phase]:
-    """The two slopes at every error and length, in that order.
+    """Return the two slopes at every error and length, in that order.
 
     The length and slope of `setting` are not used; `outer_slope` is L0, sup |grad F0|_1, of the one head's readout.
 
@@ -255,29 +251,12 @@ def phase_diagram(
         given=setting.head_dim,
         needed=f"at least intrinsic_dim, {setting.intrinsic_dim}: one head answers with D numbers",
     )
-    lengths = list(lengths)
-    return [
-        Phase(
-            length=length,
-            eps=eps,
-            fails_below=slope_needed(dataclasses.replace(setting, length=length), eps),
-            enough_from=least_slope(length, eps, outer_slope=outer_slope, share=setting.share, values=setting.values),
-        )
-        for eps in errors
-        for length in lengths
-    ]
-
-
-def _outer_slope(task: Retrieval) -> float:
-    outer = known_outer(task)
-    if outer is None:
-        raise InputError(
-            f"{task.name}: outer_slope, sup |grad F0|_1, must be given; it is known of a sum and of max-plus-min only.",
-            what="outer_slope",
-            given=None,
-            needed="sup |grad F0|_1 of the outer map",
-        )
-    return outer.steepness
+    scale = {"outer_slope": outer_slope, "share": setting.share, "values": setting.values}
+    phases = []
+    for eps, length in itertools.product(errors, lengths):
+        fails_below = slope_needed(dataclasses.replace(setting, length=length), eps)
+        phases.append(Phase(length, eps, fails_below, least_slope(length, eps, **scale)))
+    return phases
 
 
 def _sharpness(length: int, eps: float, outer_slope: float, span: float) -> float:
@@ -285,13 +264,8 @@ def _sharpness(length: int, eps: float, outer_slope: float, span: float) -> floa
     return max(1 / span, outer_slope * math.log(max(length, 2)) / (2 * eps))
 
 
-def _decades(sharpness: float, outer_slope: float, span: float) -> float:
+def _decades(sharpness: float, outer_slope: float, span: float = 1.0) -> float:
     return (sharpness * span + math.log(outer_slope / sharpness)) / math.log(10)
-
-
-def _least_prime(least: int) -> int:
-    """The least prime from `least` on."""
-    return next(number for number in itertools.count(least) if _is_prime(number))
 
 
 def _is_prime(number: int) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.stats import multinomial
 
 from ..._precision import in_double
 from ...errors import require
@@ -33,14 +34,9 @@ class AlphabetErrors:
     score_gap: float
     """The least difference of a head's scores for two symbols: large where its softmax is nearly hard."""
 
-    @property
-    def hidden_share(self) -> float:
-        """The share of the hard heads' error that soft weights do away with; 0 or less where they do not help."""
-        return 1 - self.soft / self.hard if self.hard > 0 else 0.0
-
 
 def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> AlphabetErrors:
-    """The exact errors of a model on an alphabet task, soft and hard.
+    """Return the exact errors of a model on an alphabet task, soft and hard.
 
     The model has one layer without positions, and answers in the task's units. Raises `InputError` where it has
     positions or several layers, reads otherwise than by soft attention of heads with their own keys, or the sequences
@@ -73,7 +69,8 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
         scores = np.asarray(jax.vmap(lambda token: folded.scores(token, 0))(jnp.eye(task.dim)))
         symbols = np.array(list(itertools.combinations_with_replacement(range(task.dim), task.length)))
         answers = np.asarray(jax.jit(jax.vmap(in_double(model)))(jnp.eye(task.dim)[symbols]))[:, 0]
-    weights = _weights(symbols, task.dim)
+    counts = np.stack([np.sum(symbols == symbol, axis=1) for symbol in range(task.dim)], axis=1)
+    weights = multinomial.pmf(counts, task.length, np.full(task.dim, 1 / task.dim))
     targets = values[:, symbols].max(axis=2).sum(axis=0)
     variance = weights @ (targets - weights @ targets) ** 2
     orders = tuple(tuple(np.argsort(-column, kind="stable").tolist()) for column in scores.T)
@@ -84,11 +81,3 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
         orders=orders,
         score_gap=float(np.diff(np.sort(scores, axis=0), axis=0).min()),
     )
-
-
-def _weights(symbols: np.ndarray, count: int) -> np.ndarray:
-    """The probability of every multiset among uniform draws."""
-    length = symbols.shape[1]
-    counts = np.stack([np.sum(symbols == symbol, axis=1) for symbol in range(count)], axis=1)
-    logs = math.lgamma(length + 1) - np.vectorize(math.lgamma)(counts + 1.0).sum(axis=1) - length * math.log(count)
-    return np.exp(logs)

@@ -60,7 +60,7 @@ class Box:
         return np.where((self.low <= 0) & (self.high >= 0), 0.0, smallest)
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> "Box":
-        """An increasing exact function, or one that only moves entries, applied to both ends."""
+        """Apply an increasing exact function, or one that only moves entries, to both ends."""
         return Box(function(self.low), function(self.high))
 
 
@@ -69,7 +69,7 @@ def point(value: Any) -> Box:
 
 
 def ball(centre: np.ndarray, radius: np.ndarray | float) -> Box:
-    """All arrays within `radius` of `centre`, entry by entry."""
+    """Return all arrays within `radius` of `centre`, entry by entry."""
     return outward(Box(centre - radius, centre + radius))
 
 
@@ -113,7 +113,7 @@ def divide(x: Box, y: Box) -> Box:
 
 
 def increasing(function: Callable[[np.ndarray], np.ndarray], x: Box) -> Box:
-    """An increasing function whose float64 version is correct within ULPS."""
+    """Enclose an increasing function whose float64 version is correct within ULPS."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         ends = x.map(function)
     if np.any(np.isnan(ends.low) | np.isnan(ends.high)):
@@ -149,7 +149,7 @@ def sum_over(x: Box, axes: tuple[int, ...]) -> Box:
 
 
 def product(x: Box, y: Box) -> Box:
-    """The matrix product over the last axis of `x` and the last but one of `y`, by midpoint and radius.
+    """Return the matrix product over the last axis of `x` and the last but one of `y`, by midpoint and radius.
 
     |AB - mid(A) mid(B)| <= (|mid A| + rad A) rad B + rad A |mid B|, plus the rounding of the product itself.
     """
@@ -163,7 +163,7 @@ def product(x: Box, y: Box) -> Box:
 
 
 def _middle(x: Box) -> tuple[np.ndarray, np.ndarray]:
-    """A point inside, and a radius around it that covers both ends."""
+    """Return a point inside, and a radius around it that covers both ends."""
     middle = x.low + (x.high - x.low) / 2
     reach = np.maximum(x.high - middle, middle - x.low)
     return middle, np.where(reach > 0, np.nextafter(reach, np.inf), 0.0)

@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 
 
 def enclose(function: Callable[..., Any], *boxes: Box) -> Box:
-    """An interval that contains function(x, ..) for all x in the boxes.
+    """Return an interval that contains function(x, ..) for all x in the boxes.
 
     `function` takes one array per box and returns one array. Call it under `jax.enable_x64(True)`: tracing must not
     round to float32. Raises `EnclosureError` where an operation has no rule, or a result has no bound; its `operation`
@@ -43,7 +43,7 @@ def enclose(function: Callable[..., Any], *boxes: Box) -> Box:
 
 
 def constant(value: Any) -> Box:
-    """The interval of one known array, in float64 where it is real."""
+    """Return the interval of one known array, in float64 where it is real."""
     if jnp.issubdtype(getattr(value, "dtype", np.int64), jax.dtypes.extended):
         raise EnclosureError("random keys have no bound.")
     array = np.asarray(value)
@@ -66,18 +66,18 @@ def run_program(
     values = [*map(lifted, constants), *arguments]
     known: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
 
-    def read(variable: Any) -> Value:
+    def value_of(variable: Any) -> Value:
         return lifted(variable.val) if isinstance(variable, Literal) else known[variable]
 
     for equation in needed(jaxpr):
-        inputs = [read(variable) for variable in equation.invars]
+        inputs = [value_of(variable) for variable in equation.invars]
         if equation.primitive.name in INNER:
             inner = next(value for value in equation.params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
             outputs = run_program(inner, inputs, lifted, step)
         else:
             outputs = step(equation, inputs)
         known.update(zip(equation.outvars, outputs, strict=True))
-    return [read(variable) for variable in jaxpr.outvars]
+    return [value_of(variable) for variable in jaxpr.outvars]
 
 
 def _enclosed_step(equation: Any, inputs: list[Box]) -> list[Box]:
@@ -100,7 +100,7 @@ def _checked(x: Box) -> Box:
 
 
 def needed(jaxpr: Jaxpr) -> list[Any]:
-    """The equations that the outputs depend on: tracing a derivative leaves comparisons that nothing uses."""
+    """Return the equations that the outputs depend on: tracing a derivative leaves comparisons that nothing uses."""
     wanted = {variable for variable in jaxpr.outvars if not isinstance(variable, Literal)}
     kept = []
     for equation in reversed(jaxpr.eqns):
@@ -111,7 +111,7 @@ def needed(jaxpr: Jaxpr) -> list[Any]:
 
 
 def apply_rule(equation: Any, inputs: list[Box]) -> list[Box]:
-    """The results of one operation on intervals; raises `EnclosureError` where it has no rule."""
+    """Return the results of one operation on intervals; raises `EnclosureError` where it has no rule."""
     name = equation.primitive.name
     known = bool(inputs) and all(_is_integer(x) and np.array_equal(x.low, x.high) for x in inputs)
     if known and not any(jnp.issubdtype(variable.aval.dtype, jnp.floating) for variable in equation.outvars):

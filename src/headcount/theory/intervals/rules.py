@@ -15,7 +15,7 @@ WAVE_SLACK = 2.0**-48
 
 
 def _dot_general(x: Box, y: Box, *, dimension_numbers: Any, **_) -> Box:
-    """A matrix product, after transposing to (batch, rows, terms) and (batch, terms, columns)."""
+    """Enclose a matrix product, after transposing to (batch, rows, terms) and (batch, terms, columns)."""
     (summed_x, summed_y), (batch_x, batch_y) = dimension_numbers
     free_x = [axis for axis in range(len(x.shape)) if axis not in (*summed_x, *batch_x)]
     free_y = [axis for axis in range(len(y.shape)) if axis not in (*summed_y, *batch_y)]
@@ -86,7 +86,7 @@ def _wave(x: Box, phase: float) -> Box:
     turn = 2 * np.pi
 
     def contains(place: float) -> np.ndarray:
-        """Whether place + 2 pi k may lie inside, for some k."""
+        """Return whether place + 2 pi k may lie inside, for some k."""
         return np.asarray(np.ceil((low - slack - place) / turn) <= np.floor((high + slack - place) / turn))
 
     smallest, largest = np.minimum(*ends) - slack, np.maximum(*ends) + slack
@@ -111,7 +111,7 @@ def _sort(*arrays: Box, dimension: int, **_) -> Box:
 
 
 def _running(function: np.ufunc) -> Callable[..., Box]:
-    """The rule of a running maximum or minimum along an axis, from its end where `reverse`."""
+    """Return the rule of a running maximum or minimum along an axis, from its end where `reverse`."""
 
     def rule(x: Box, *, axis: int, reverse: bool, **_) -> Box:
         turned = (lambda a: np.flip(a, axis)) if reverse else (lambda a: a)
@@ -121,7 +121,7 @@ def _running(function: np.ufunc) -> Callable[..., Box]:
 
 
 def _ends(function: Callable[..., np.ndarray]) -> Callable[..., Box]:
-    """The rule of an exact function that increases in every argument."""
+    """Return the rule of an exact function that increases in every argument."""
     return lambda *inputs, **_: Box(function(*(x.low for x in inputs)), function(*(x.high for x in inputs)))
 
 

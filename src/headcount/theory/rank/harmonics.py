@@ -5,17 +5,10 @@ the sphere of R^d, N(d, l) the dimension of the harmonics of degree l, P_l the G
 Funk and Hecke the signs of a head with directions q, k and of the target correlate by the sum over odd l of lambda_l^3
 N(d, l) P_l(q . k).
 
-Floors: lower bounds on the error of heads of low rank, whatever their weights. For two orthogonal points the target is
-their mean plus s* (x_1 - x_2) / 2 with s* = sign(u . y), and its part odd in y is a kernel K(y, x) with E_x[K(y, x) .
-K(y', x)] = E_u[sign(u . y) sign(u . y')] / 2: as an operator on functions of y it has the singular value lambda_l /
-sqrt(2) for each of the N(d, l) harmonics of every odd degree l. The sum of H heads is an operator too, and by Eckart
-and Young an operator of rank R misses at least all but the R largest singular values.
-
-* Hard heads of rank one choose x_i by sign(q . y) sign(k . u), so their odd part is a sum of H products of a function
-  of y and one of the points: rank H in all, for any value and output matrices (`rank_one_floor`).
-* Heads of rank r, hard or soft, biased or not, see y through r numbers Q y. The harmonics of degree l that are
-  invariant under rotations of the other d - r coordinates have dimension C(l + r - 1, r - 1), so H heads have at most H
-  times that rank in degree l, whatever they compute from Q y and the points (`rank_floor`).
+The part of the target that is odd in y is an operator with the singular value lambda_l / sqrt(2) for each of the
+N(d, l) harmonics of every odd degree l. Heads are operators of bounded rank, whatever their weights, and by Eckart and
+Young such an operator misses all but the largest singular values: H hard heads of rank one have rank H in all
+(`rank_one_floor`), and H heads of rank r of any kind at most H C(l + r - 1, r - 1) in degree l (`rank_floor`).
 
 Source: Amsel et al. (arXiv 2407.16153), whose Theorem 2 gives the order of growth; series, limits and floors are ours.
 """
@@ -72,7 +65,7 @@ def sign_correlation(dim: int, cosine: Float[np.ndarray, "*shape"]) -> Float[np.
 
 
 def first_degree_error(dim: int) -> float:
-    """The minimum error of a mixture that represents every harmonic of degree 1 of the target and none above.
+    """Return the minimum error of a mixture that represents every harmonic of degree 1 of the target and none above.
 
     Degree l has the share lambda_l^2 N(d, l) of E[s*^2] = 1, degree 1 thus d lambda_1^2, and the error is half of the
     remaining share: (1 - d lambda_1^2) / 2, which tends to (1 - 2/pi) / 2 = 0.1817. In high dimension curves level off
@@ -82,7 +75,7 @@ def first_degree_error(dim: int) -> float:
 
 
 def plane_correlation(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """Correlation of a head in the plane with the target, as published: 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)."""
+    """Return the published correlation in the plane: 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)."""
     folded = np.pi / 2 - np.abs(np.pi / 2 - angle)
     return np.asarray(0.5 + np.sign(np.pi / 2 - angle) * (0.25 - (folded / np.pi) ** 2))
 
@@ -107,7 +100,7 @@ def remaining(captured: Float[np.ndarray, " more"], shares: Float[np.ndarray, " 
 
 
 def rank_one_floor(heads: int | float, dim: int) -> float:
-    """A lower bound on the expected squared error of any H hard heads of rank one on two orthogonal points.
+    """Bound from below the expected squared error of any H hard heads of rank one on two orthogonal points.
 
     The heads capture at most the H largest squares lambda_l^2, lowest degrees first.
     """
@@ -121,7 +114,7 @@ def rank_one_floor(heads: int | float, dim: int) -> float:
 
 
 def rank_floor(heads: int | float, rank: int, dim: int) -> float:
-    """A lower bound on the expected squared error of any H heads of rank r on two orthogonal points.
+    """Bound from below the expected squared error of any H heads of rank r on two orthogonal points.
 
     (1/2) sum over odd l of lambda_l^2 max(0, N(d, l) - H C(l + r - 1, r - 1)), whatever the heads compute from Q y. The
     ratio C / N never rises with l, so all higher degrees get the ratio of the last one treated.
@@ -141,7 +134,7 @@ def captured_by(heads: int | float, rank: int, dim: int) -> Float[np.ndarray, " 
 
 
 def heads_needed(dim: int, eps: float, rank: int = 1, *, hard: bool = False) -> float:
-    """The smallest H (at most `MAX_HEADS`) whose floor is at most eps: fewer heads of rank r have a larger error.
+    """Return the smallest H, up to `MAX_HEADS`, whose floor is at most eps: fewer heads of rank r have a larger error.
 
     `hard` uses the floor of hard heads, which is known for rank 1 only.
     """

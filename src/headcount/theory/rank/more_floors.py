@@ -1,33 +1,21 @@
 """Floors beyond two points and one bias: the nearest of N orthonormal points, and biased nearest neighbours.
 
-**N points**, N up to d. The target t(y, X) is the x_i with the largest x_i . y. As an operator from functions of y to
-functions of the points X it commutes with rotations, so on each of the N(d, l) harmonics of degree l it has the same
-singular value sigma_l, and W_l = sigma_l^2 N(d, l) is the share of degree l in E|t|^2 = 1. H heads of rank r compute a
-sum of H functions of Q_h y and of all N points, which in degree l has at most rank H C(l + r - 1, r - 1) (`harmonics`).
-By Eckart and Young the error is at least
+**N points**, N up to d. On each of the N(d, l) harmonics of degree l the target has one singular value sigma_l, and
+W_l = sigma_l^2 N(d, l) is the share of degree l in E|t|^2 = 1. Heads of rank r have at most rank H C(l + r - 1, r - 1)
+in degree l (`harmonics`), so the error is at least
 
     sum over l of W_l max(0, 1 - H C(l + r - 1, r - 1) / N(d, l))
 
-For orthonormal points W_l is N times the part of degree l of the indicator of {y : y_1 = max(y_1 .. y_N)}. Its moments
-up to the third are integrals over one normal number, so W_0 = 1 / N, W_1, W_2 and W_3 are known. All higher degrees
-together have the rest, and are given the ratio C / N of degree 4: it never rises with l, so this can only lower the
-floor. For N = 2 `harmonics.rank_floor` knows all degrees, and is at least as high.
+W_0 to W_3 are integrals over one normal number. All higher degrees together have the rest, and are given the ratio
+C / N of degree 4: it never rises with l, so this can only lower the floor.
 
-Proved for orthonormal points, a uniform query and one layer whose heads are summed. Nothing is said here of independent
-points, which may be close to each other, nor of the farthest point in self-attention. Ours, after Theorem 2.
-
-**Biased targets.** The target of `tasks.BiasedNearestNeighbour` is one of two orthogonal points, chosen by a pattern
-g(u . y) of +1 and -1 that changes its sign at K biases, with u = (x_1 - x_2) / sqrt(2). g is odd and u uniform on the
-sphere, so all that `harmonics` says of sign(u . y) holds with lambda_l(g) in place of lambda_l. The least error of any
-H heads of rank r is
+**Biased targets.** One of two orthogonal points is chosen by an odd pattern g(u . y) of +1 and -1 that changes its sign
+at K biases. All that `harmonics` says of sign(u . y) holds with lambda_l(g) in place of lambda_l, and the floor is
 
     1/2 sum over odd l of lambda_l(g)^2 max(0, N(d, l) - H C(l + r - 1, r - 1))
 
-More biases move g to higher degrees, of which low rank holds less: the floor rises, while K biased heads of full rank
-are exact.
-
 Source: Amsel et al. (arXiv 2407.16153), whose Theorems 2 and 3 give orders of growth; the pattern (`tasks.nearest`) is
-our reading of it, and the values are ours.
+our reading of it, and the values are ours. docs/theory.md says what is proved, and what is not.
 """
 
 import functools
@@ -47,7 +35,7 @@ KNOWN = 4
 
 
 def many_points_floor(heads: int | float, rank: int, dim: int, length: int) -> float:
-    """A lower bound on the expected squared error of any H heads of rank r on the nearest of N orthonormal points.
+    """Bound from below the expected squared error of any H heads of rank r on the nearest of N orthonormal points.
 
     A head sees `rank` = r numbers of the query; what it computes from these and all points is free. `length` is N, from
     2 to d. Raises `InputError` for numbers out of range.
@@ -117,12 +105,11 @@ def degree_shares(length: int, dim: int) -> tuple[float, float, float, float]:
 
 
 def _norm_moment(dim: int, power: int) -> float:
-    """E|g|^power of a normal vector."""
     return 2 ** (power / 2) * math.exp(gammaln((dim + power) / 2) - gammaln(dim / 2))
 
 
 def zonal_floor(heads: int | float, rank: int, dim: int, *, terms: int = 3) -> float:
-    """A lower bound on the expected squared error of any H heads of rank r on `terms` biased nearest neighbours.
+    """Bound from below the expected squared error of any H heads of rank r on `terms` biased nearest neighbours.
 
     A head sees `rank` = r numbers of the query; what it computes from these and the points is free. `terms` is K, an
     odd number of biases, as in the task `biased-nearest-neighbour`; 1 is `rank_floor`. Raises `InputError` for numbers

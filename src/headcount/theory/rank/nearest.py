@@ -43,7 +43,7 @@ class AttentionHead(eqx.Module):
 
 
 def exact_head(dim: int, beta: float = math.inf) -> AttentionHead:
-    """The head of full rank that outputs the nearest point: Q^T K = beta I, hard for an infinite beta.
+    """Return the head of full rank that outputs the nearest point: Q^T K = beta I, hard for an infinite beta.
 
     On the sphere the nearest x_i has the largest inner product with y. The hard head is exact for every N; the error of
     a soft one is at most `soft_error`.
@@ -55,13 +55,13 @@ def exact_head(dim: int, beta: float = math.inf) -> AttentionHead:
 
 
 def farthest_head(dim: int, beta: float = math.inf) -> AttentionHead:
-    """The head with Q^T K = -beta I, which outputs the farthest point; `among` is its self-attention form."""
+    """Return the head with Q^T K = -beta I, which outputs the farthest point; `among` is its self-attention form."""
     nearest = exact_head(dim, beta)
     return AttentionHead(-nearest.query, nearest.key, nearest.value, nearest.hard)
 
 
 def soft_error(length: int, beta: float, gap: float) -> float:
-    """An upper bound on the error of the soft head on the unit sphere: 2 t / (1 + t), t = (N - 1) exp(-beta gap).
+    """Bound the error of the soft head on the unit sphere: 2 t / (1 + t), t = (N - 1) exp(-beta gap).
 
     The output differs from x_best by the sum over the others of p_j (x_j - x_best), whose norm is at most 2 (1 -
     p_best), and p_best = 1 / (1 + sum_j exp(-beta g_j)) with every g_j >= gap. Two opposite points attain it.
@@ -99,7 +99,7 @@ class MajorityVote(eqx.Module):
 
 
 def vote_error(heads: int, angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """The probability over random directions that the majority is wrong, with this angle a between y and u.
+    """Return the probability over random directions that the majority is wrong, with this angle a between y and u.
 
     g . y and g . u differ in sign with probability a / pi, so a vote is right with probability 1/2 + |pi/2 - a| / pi,
     and the votes are independent. The tail of the binomial distribution is an incomplete beta function; a tie is wrong
@@ -110,7 +110,7 @@ def vote_error(heads: int, angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarr
 
 
 def expected_error(heads: int, dim: int) -> float:
-    """The expected squared error of the vote on two orthogonal points, all uniform: an integral, nothing sampled.
+    """Return the expected squared error of the vote on two orthogonal points, all uniform: an integral.
 
     A wrong output costs |x_1 - x_2|^2 = 2, and t = |pi/2 - a| has density c cos(t)^(d - 2), c = 2 / B(1/2, (d - 1)/2).
     For many heads only t of the order of H^(-1/2) matters, and the error tends to c sqrt(pi / (2 H)), about

@@ -41,20 +41,20 @@ class RankSetting:
 
 
 def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
-    """Every bound of the second paper, and the floors that we can prove, at one setting."""
+    """Return every bound of the second paper, and the floors that we can prove, at one setting."""
     heads, rank, dim, length = setting.heads, setting.rank, setting.dim, setting.length
     low_rank, two_points = Condition("rank r < d", rank < dim), Condition("N = 2 points", length == 2)
     one_layer = Condition("one attention layer, its heads summed", setting.layers == 1)
     uniform = Condition("orthogonal points and query uniform on the sphere", None)
     for_two = (low_rank, two_points, one_layer, uniform)
 
-    def floor(name: str, error: float, claim: str, silent: str, source: str = OURS, conditions=for_two) -> Bound:
-        """A floor on the error; vacuous where it is zero, for the reason `silent`."""
+    def floor_bound(name: str, error: float, claim: str, silent: str, source: str = OURS, conditions=for_two) -> Bound:
+        """Return a floor on the error; vacuous where it is zero, for the reason `silent`."""
         value, why = (error, "") if error > 0 else (None, silent)
         return Bound(name=name, value=value, claim=claim, source=source, conditions=conditions, why=why)
 
     def growth(name: str, claim: str, theorem: str, order: str) -> Bound:
-        """A bound of which the paper gives the order of growth, and no constant."""
+        """Return a bound of which the paper gives the order of growth, and no constant."""
         source, why = f"{theorem}, {PAPER}", f"the paper gives the order only: {order}"
         return Bound(name=name, value=None, claim=claim, source=source, conditions=(low_rank,), why=why)
 
@@ -71,7 +71,7 @@ def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
             source=f"the target's construction, {PAPER}",
             conditions=(Condition("rank r = d", rank == dim),),
         ),
-        floor(
+        floor_bound(
             "low rank: minimum error",
             rank_floor(heads, rank, dim),
             f"{none_better}, {any_weights}",
@@ -101,21 +101,21 @@ def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
             claim=f"{heads} heads of rank {rank} have the parameters of this many of rank {dim}: H r / d",
             source=f"by counting; H = d / r is the convention, {PAPER}",
         ),
-        floor(
+        floor_bound(
             "equal parameters: minimum error",
             rank_floor(dim // rank, rank, dim),
             f"the {dim // rank} heads of rank {rank} that have no more parameters than one of rank {dim}, which is "
             "exact, have at least this error",
             "at full rank there is one head, and it is exact",
         ),
-        floor(
+        floor_bound(
             "low rank, N points: minimum error",
             many_points_floor(heads, rank, dim, length) if enough_room else 0.0,
             f"{none_better} on the nearest of {length} orthogonal points, {any_weights}",
             "the bound is zero" if enough_room else f"R^{dim} has no {length} orthogonal points",
             conditions=(low_rank, Condition("N <= d points", enough_room), one_layer, uniform),
         ),
-        floor(
+        floor_bound(
             "biased targets: minimum error",
             zonal_floor(heads, rank, dim, terms=setting.terms),
             f"on the alternating sum of {setting.terms} biased nearest neighbours, which {setting.terms} biased hard "

@@ -81,11 +81,11 @@ class RankOneHeads:
         return correlations.astype(np.float16).astype(float) if self.as_script else correlations
 
     def error(self, weights: Float[np.ndarray, " heads"]) -> float:
-        """The expected squared error of the mixture with these weights."""
+        """Return the expected squared error of the mixture with these weights."""
         return float(1 - 2 * weights @ self.with_target() + weights @ self.gram() @ weights)
 
     def min_errors(self) -> Float[np.ndarray, " heads"]:
-        """The minimum expected error of the first 1, 2, .. H heads, all from one Cholesky factor.
+        """Return the minimum expected error of the first 1, 2, .. H heads, all from one Cholesky factor.
 
         With G = L L^T and L z = b the first h heads reach 1 - z_1^2 - .. - z_h^2. Memory: 8 H^2 bytes and a block.
         """
@@ -103,7 +103,7 @@ class RankOneHeads:
 
 
 def random_heads(heads: int, dim: int, seed: int = 0, distribution: str = "uniform") -> RankOneHeads:
-    """Heads with q uniform on the sphere; the first heads do not depend on how many are drawn.
+    """Return heads with q uniform on the sphere; the first heads do not depend on how many are drawn.
 
     "uniform": k is uniform too, independent of q. "spread": the cosine c of q and k is uniform on [-1, 1] and
     k = c q + sqrt(1 - c^2) e, with e uniform among the unit vectors orthogonal to q; this is the distribution of the
@@ -129,7 +129,7 @@ def random_heads(heads: int, dim: int, seed: int = 0, distribution: str = "unifo
 
 
 def plane_heads(heads: int) -> RankOneHeads:
-    """Heads of the plane with q = k at equal angles pi / H.
+    """Return heads of the plane with q = k at equal angles pi / H.
 
     Their minimum error is 1 - 9 / (8 (1 + m)) with m = 1/3 + 2 / (3 H^2), and levels off at 5/32 as H^-2. G is
     circulant and b constant, so all heads weigh W / H. Signs correlate by (1 - 2 j / H)^2 at j steps, m on average, and
@@ -142,7 +142,7 @@ def plane_heads(heads: int) -> RankOneHeads:
 
 
 def staircase_heads(heads: int) -> RankOneHeads:
-    """Heads of the plane that together compute the target with its angles rounded: an error of at most 1 / H.
+    """Return heads of the plane that together compute the target with its angles rounded: an error of at most 1 / H.
 
     The target's sign jumps where the angles of u and y differ by pi/2. A staircase along that line has its corners at
     the jumps of sign(q . y) and sign(k . u), so m = H / 2 directions q at steps of pi / m, each with two k at pi/2 and

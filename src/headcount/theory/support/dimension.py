@@ -2,13 +2,9 @@
 
     k(H) = the largest k such that on a non-empty open set of sequences H is C^1 and dH/dx(t) != 0 at k tokens t
 
-If H = F0(z_1, .., z_D) with z_i = min over t in S_i of f_i(x(t)), f_i continuous, then k(H) <= D: around almost every
-sequence each z_i is a function of one token. If F0 and f_i are C^1, clauses 2.1, 2.2 and 2.4 of Assumption 2 hold and
-T >= 4 D, then k(H) = D. So every such representation of one function has the same D, the smallest of any
-representation. The proof is in docs/support.md.
-
-A certificate proves a lower bound, k(H) >= k: at a box around the witness, the gradients of k tokens are enclosed and
-exclude zero. The upper bound is the number of components of a `Retrieval`, or the length.
+docs/support.md proves k(H) <= D for every representation with continuous components, and k(H) = D under Assumption 2
+and T >= 4 D. A certificate proves a lower bound, k(H) >= k: at a box around the witness, the gradients of k tokens are
+enclosed and exclude zero. The upper bound is the number of components of a `Retrieval`, or the length.
 """
 
 from collections.abc import Mapping
@@ -84,7 +80,7 @@ class Support:
 
     @property
     def grows(self) -> bool:
-        """Whether longer sequences have more tokens that matter; if that goes on, no one D fits.
+        """Whether longer sequences have more tokens that matter; if that continues, no one D fits.
 
         A length at which every token matters is not compared with longer ones: it has room for no more.
         """
@@ -107,7 +103,7 @@ class Support:
         if self.every_token or self.grows:
             most = f"every token matters, {of}" if self.every_token else most
             found = f"{most} (proved; searched: {others})" if self.certified else f"{self._computed}; {others} searched"
-            if_so = "no one D fits if this goes on with the length"
+            if_so = "no one D fits if this growth continues with the length"
             return f"{found}: {'; '.join(filter(None, [self._no_fewer, if_so]))}"
         more = f"; {others} at other lengths (searched)" if any(count > self.value for _, count in counts) else ""
         if self.exact:
@@ -132,10 +128,10 @@ class Support:
         if self.every_token or self.grows or self.answered_at != "sequence":
             return ""
         if self.components is not None:
-            heads = f"{_heads(self.components)} enough (Theorem 2)"
+            heads = f"{_heads_enough(self.components)} enough (Theorem 2)"
         elif self.long_enough:
             meets = "it has a representation that meets 2.1, 2.2, 2.4 and T >= 4 D"
-            heads = f"if no more tokens matter and {meets}, {_heads(self.value)} enough"
+            heads = f"if no more tokens matter and {meets}, {_heads_enough(self.value)} enough"
         else:
             heads = f"D may be larger: T = {self.length} is below 4 x {self.value}"
         searched = "" if self.certified else f"{self.value} was found by a search, not proved"
@@ -160,7 +156,7 @@ class Support:
         return tuple(parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as JSON."""
+        """Return the result as JSON."""
         said = {name: getattr(self, name) for name in SAID}
         said["by_length"] = {str(length): count for length, count in sorted(self.by_length.items())}
         said["not_covered"] = list(self.not_covered)
@@ -176,25 +172,20 @@ def support_dim(
     seed: int = 0,
     relative: float = RELATIVE,
 ) -> Support:
-    """The largest number of tokens with a non-zero gradient of the target, searched for, with a certificate.
+    """Return the largest number of tokens with a non-zero gradient of the target, searched for, with a certificate.
 
     Args:
         task: A task with a target that JAX can differentiate.
         lengths: Further lengths to search, to see whether the value grows; those at which the target cannot be
             computed are left out. Where None, half the task's own length, and longer ones while every token matters
             at the shorter. None of a `Retrieval`, whose components bound the value.
-        starts: Sequences that the search starts from: sampled ones, clusters, and tokens near every component's
-            minimiser.
+        starts: Sequences that the search starts from: sampled ones, clusters, and tokens near minimisers.
         rounds: Changes that are tried of each of them.
         seed: Of the search.
         relative: Gradients smaller than this share of the largest do not count.
 
-    Returns:
-        A `Support`: `.value`, `.certified`, `.exact`, the `.witness`, and its `.sentence`.
-
-    Raises:
-        InputError: The target has no gradient: stored examples, integers, a function that JAX cannot trace, or one that
-            is constant around every sequence tried. Or it has a custom derivative that is not its own.
+    Raises `InputError` where the target has no gradient: stored examples, integers, a function that JAX cannot trace,
+    or one that is constant around every sequence tried. Or where it has a custom derivative that is not its own.
 
     Example:
         >>> import headcount as hc
@@ -237,7 +228,7 @@ def support_dim(
 def _by_length(
     task: GeneratedTask, count: int, lengths: tuple[int, ...] | None, options: Mapping[str, Any]
 ) -> dict[int, int]:
-    """The most tokens at this length, and at the further ones at which the target can be computed.
+    """Return the most tokens at this length, and at the further ones at which the target can be computed.
 
     A length at which every token matters does not tell whether the count grows. So the lengths that are chosen here are
     searched until two have tokens that do not matter, or every token matters at twice the length too.
@@ -263,7 +254,7 @@ def _by_length(
 
 
 def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, float, str]:
-    """The number of gradients at the witness that are proved non-zero, the radius of the box, and why not more.
+    """Return the number of gradients at the witness that are proved non-zero, the radius of the box, and why not more.
 
     Raises `InputError` where the enclosed gradient is not the one that JAX gave the search.
     """
@@ -272,13 +263,13 @@ def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, fl
     with jax.enable_x64(True):
         answers = answers_of(task)
 
-        def answer(tokens: jax.Array) -> jax.Array:
+        def chosen_answer(tokens: jax.Array) -> jax.Array:
             return answers(tokens)[best.answer]
 
         for radius in RADII:
             box = ball(best.sequence, radius)
             try:
-                slopes = enclose(jax.grad(decided_on(answer, box)), box)
+                slopes = enclose(jax.grad(decided_on(chosen_answer, box)), box)
             except EnclosureError as error:
                 reason = str(error).rstrip(".")
                 continue
@@ -294,7 +285,7 @@ def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, fl
 def _require_own_derivative(
     task: GeneratedTask, best: Found, counted: Bool[np.ndarray, " length"], slopes: Box
 ) -> None:
-    """The search counts gradients as JAX gives them, a certificate those of the function: both must see the same."""
+    """Raise unless the search, which counts gradients as JAX gives them, and the certificate see the same."""
     vanish = counted & (slopes.magnitude.max(axis=-1) < best.sizes / 1000)
     appear = ~counted & (slopes.mignitude.max(axis=-1) > best.sizes.max() / 1000)
     require(
@@ -306,5 +297,5 @@ def _require_own_derivative(
     )
 
 
-def _heads(count: int) -> str:
+def _heads_enough(count: int) -> str:
     return "1 head is" if count == 1 else f"{count} heads are"

@@ -31,7 +31,7 @@ class _Traced(NamedTuple):
 
 
 def decided_on(function: Callable[[Array], Array], box: Box) -> Callable[[Array], Array]:
-    """A smooth function that equals `function` on the box, as a function of real numbers.
+    """Return a smooth function that equals `function` on the box, as a function of real numbers.
 
     Call it under `jax.enable_x64(True)`. It raises `EnclosureError` when traced, where a minimum, a maximum or an order
     is not the same all over the box, or an operation has no rule.
@@ -40,7 +40,7 @@ def decided_on(function: Callable[[Array], Array], box: Box) -> Callable[[Array]
 
     def piece(x: Array) -> Array:
         with np.errstate(invalid="ignore", over="ignore"):
-            (result,) = run_program(closed, [_Traced(box, x)], _traced, _step)
+            (result,) = run_program(closed, [_Traced(box, x)], _traced, _decided_step)
         return result.value
 
     return piece
@@ -51,7 +51,7 @@ def _traced(value: Any) -> _Traced:
     return _Traced(interval, interval.low)
 
 
-def _step(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
+def _decided_step(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     name, params = equation.primitive.name, equation.params
     if name == "stop_gradient":
         return inputs  # the identity: what is enclosed is the derivative of the function, not what JAX makes of it
@@ -71,7 +71,7 @@ def _step(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
 
 
 def _exact_sum(name: str, inputs: list[_Traced]) -> np.ndarray | None:
-    """The sum, difference or product of two known numbers where rounding does not change it: the middle of 5 places."""
+    """Return a sum, difference or product of two known numbers where rounding does not change it."""
     one, other = (each.interval for each in inputs)
     if one.shape or other.shape or not all(_is_float(x) and np.array_equal(x.low, x.high) for x in (one, other)):
         return None
@@ -87,7 +87,7 @@ def _is_float(x: Box) -> bool:
 
 
 def _is_certain(x: Box) -> bool:
-    """Whether it is a truth value or an integer that is the same all over the box."""
+    """Return whether it is a truth value or an integer that is the same all over the box."""
     return not _is_float(x) and np.array_equal(x.low, x.high)
 
 
@@ -97,7 +97,7 @@ def _require_decided(decided: Any, name: str, why: str = "two of its values are 
 
 
 def _lowest(x: Box, name: str) -> np.ndarray:
-    """The index along the last axis of the entry that is certainly the lowest."""
+    """Return the index along the last axis of the entry that is certainly the lowest."""
     index = np.asarray(np.argmin(x.high, axis=-1))
     best = np.take_along_axis(x.high, index[..., None], -1)
     others = np.where(np.arange(x.shape[-1]) == index[..., None], np.inf, x.low)
@@ -106,7 +106,7 @@ def _lowest(x: Box, name: str) -> np.ndarray:
 
 
 def _picked(x: _Traced, places: np.ndarray) -> _Traced:
-    """The entries of a flattened array at these places: as a sum over a constant mask, whose derivative has rules."""
+    """Return the entries of a flattened array at these places: a sum over a constant mask has a derivative."""
     flat = x.interval.map(np.ravel)
     interval = flat.map(lambda a: a[places])
     mask = np.arange(flat.shape[0]) == places[..., None]
@@ -114,19 +114,18 @@ def _picked(x: _Traced, places: np.ndarray) -> _Traced:
 
 
 def _reduced(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
-    """reduce_min, reduce_max, argmin, argmax."""
     (x,), name = inputs, equation.primitive.name
     axes = tuple(int(axis) % len(x.interval.shape) for axis in equation.params["axes"])
     kept = [axis for axis in range(len(x.interval.shape)) if axis not in axes]
-    turned = x.interval.map(lambda a: _rows(a, kept, axes))
+    turned = x.interval.map(lambda a: _flattened_rows(a, kept, axes))
     index = _lowest(negative(turned) if "max" in name else turned, name)
     if name.startswith("arg"):
         return [_traced(index.astype(equation.params["index_dtype"]))]
-    ids = _rows(np.arange(x.interval.low.size).reshape(x.interval.shape), kept, axes)
+    ids = _flattened_rows(np.arange(x.interval.low.size).reshape(x.interval.shape), kept, axes)
     return [_picked(x, np.asarray(np.take_along_axis(ids, index[..., None], -1)[..., 0]))]
 
 
-def _rows(a: np.ndarray, kept: list[int], axes: tuple[int, ...]) -> np.ndarray:
+def _flattened_rows(a: np.ndarray, kept: list[int], axes: tuple[int, ...]) -> np.ndarray:
     return a.transpose(*kept, *axes).reshape(*(a.shape[axis] for axis in kept), -1)
 
 
@@ -149,7 +148,7 @@ def _ends(x: _Traced) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sorted(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
-    """A sort by its first array: its order is the same all over the box, and the other arrays follow it."""
+    """Return a sort by its first array: its order is the same all over the box, and the other arrays follow it."""
     key, axis = inputs[0].interval, equation.params["dimension"]
     order = np.argsort(key.low, axis=axis, kind="stable")
     low, high = (np.take_along_axis(end, order, axis) for end in (key.low, key.high))
@@ -160,7 +159,6 @@ def _sorted(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
 
 
 def _top(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
-    """top_k along the last axis."""
     (x,), count = inputs, equation.params["k"]
     order = np.argsort(-x.interval.low, axis=-1, kind="stable")
     low, high = (np.take_along_axis(end, order, -1) for end in _ends(x))

@@ -17,7 +17,7 @@ from ..._precision import traced_in_double
 from ..._shapes import Tokens
 from ...errors import InputError, require
 from ...keys import named_generator
-from ...tasks import AbstractTask, ArrayTask, GeneratedTask, Retrieval
+from ...tasks import AbstractTask, GeneratedTask, Retrieval
 from ..collisions.domain import Domain, domain_of
 
 FEW = 64
@@ -43,12 +43,14 @@ class Found(NamedTuple):
 
 
 def most_tokens(task: GeneratedTask, *, starts: int, rounds: int, seed: int, relative: float, enough: int) -> Found:
-    """The sequence with the most tokens that have a gradient of at least `relative` times the largest.
+    """Return the sequence with the most tokens that have a gradient of at least `relative` times the largest.
 
     Chains change some of their tokens in every round and keep the change unless fewer tokens count, or their smallest
     gradient falls. The search ends early where `enough` tokens are found.
     """
-    draw, domain = named_generator(seed, "support search"), _domain_of_tokens(task)
+    draw = named_generator(seed, "support search")
+    # None where only sampled sequences are valid, such as points on a sphere.
+    domain = domain_of(task) if getattr(task, "distribution", None) is not None else None
     sequences = _starts(task, domain, starts, draw)
     with jax.enable_x64(True):
         sizes_of = _gradient_sizes(task)
@@ -56,14 +58,14 @@ def most_tokens(task: GeneratedTask, *, starts: int, rounds: int, seed: int, rel
         drawn = sizes[: len(sequences) if domain is None else starts // 4]
         typical = float(np.median(np.max(_count_tokens(drawn, relative), axis=1)))
         ranks = _ranks(sizes, relative)
-        best = _best(sequences, sizes, ranks, relative)
+        best = _best_sequence(sequences, sizes, ranks, relative)
         for _ in range(rounds):
             if domain is None or best.count >= enough:
                 break
             moved = _moved(sequences, domain, draw)
             sizes = np.asarray(sizes_of(jnp.asarray(moved)))
             new_ranks = _ranks(sizes, relative)
-            best = max(best, _best(moved, sizes, new_ranks, relative), key=lambda found: found.rank)
+            best = max(best, _best_sequence(moved, sizes, new_ranks, relative), key=lambda found: found.rank)
             better = new_ranks >= ranks
             sequences, ranks = np.where(better[:, None, None], moved, sequences), np.where(better, new_ranks, ranks)
     return best._replace(typical=typical)
@@ -97,27 +99,20 @@ def _moved(sequences: Sequences, domain: Domain, draw: np.random.Generator) -> S
 
 
 def _ranks(sizes: Float[np.ndarray, "sequences answers length"], relative: float) -> np.ndarray:
-    """The rank of every sequence, by its best answer."""
+    """Return the rank of every sequence, by its best answer."""
     shares = sizes / np.maximum(sizes.max(axis=-1, keepdims=True), 1e-300)
     smallest = np.min(np.where(shares > relative, shares, 1.0), axis=-1)
     return np.max(_count_tokens(sizes, relative) + smallest / 2, axis=1)
 
 
-def _best(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, relative: float) -> Found:
-    """The best of these sequences."""
+def _best_sequence(sequences: Sequences, sizes: np.ndarray, ranks: np.ndarray, relative: float) -> Found:
     which = int(np.argmax(ranks))
     answer = int(np.argmax(_ranks(sizes[which][:, None], relative)))
     counted = sizes[which, answer]
     return Found(float(ranks[which]), int(_count_tokens(counted, relative)), sequences[which], answer, counted)
 
 
-def _domain_of_tokens(task: GeneratedTask) -> Domain | None:
-    """The box that tokens may be moved in; None where only sampled sequences are valid, such as points on a sphere."""
-    return domain_of(task) if getattr(task, "distribution", None) is not None else None
-
-
 def _sampled(task: GeneratedTask, count: int, draw: np.random.Generator) -> Sequences:
-    """Sequences as the task draws them."""
     shape = (count, task.length, task.dim)
     distribution = getattr(task, "distribution", None)
     if distribution is not None:
@@ -142,7 +137,7 @@ def _free_sequences(task: GeneratedTask, domain: Domain, count: int, draw: np.ra
 
 
 def _reflected(sequences: Sequences, domain: Domain) -> Sequences:
-    """The sequences with tokens reflected at the faces of the domain: clipped ones would be equal, and tie."""
+    """Return the sequences with tokens reflected at the faces of the domain: clipped ones would be equal, and tie."""
     low, high = domain.inner
     turned = np.where(sequences < low, 2 * low - sequences, sequences)
     turned = np.where(turned > high, 2 * high - turned, turned)
@@ -172,18 +167,18 @@ def _component_starts(task: Retrieval, domain: Domain, count: int, draw: np.rand
 
 
 def distinct_places(task: Retrieval, draw: np.random.Generator) -> np.ndarray:
-    """A place in S_i for each component i, all distinct, by a maximum matching; -1 for those that get none."""
+    """Return a place in S_i for each component i, all distinct, by a maximum matching; -1 for those that get none."""
     order = draw.permutation(task.length)
     matched = maximum_bipartite_matching(csr_matrix(task.mask[order].T), perm_type="column")
     return np.where(matched >= 0, order[matched], -1)
 
 
 def require_gradient(task: AbstractTask) -> GeneratedTask:
-    """The task, where its target is a function of real tokens to real numbers that JAX can differentiate.
+    """Return the task, where its target is a function of real tokens to real numbers that JAX can differentiate.
 
     Raises `InputError` otherwise: stored examples, integer targets, code that JAX cannot trace.
     """
-    if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
+    if not isinstance(task, GeneratedTask):
         raise InputError(
             f"{getattr(task, 'name', task)}: stored examples have no gradient; a support dimension needs a target that "
             "is a JAX function of the tokens. `estimate_support` estimates it from a trained model.",
@@ -213,14 +208,14 @@ def require_gradient(task: AbstractTask) -> GeneratedTask:
 
 
 def answers_of(task: GeneratedTask) -> Answers:
-    """One number per answer: a target's numbers in a fixed random combination, whose gradient is zero at a token only
-    if theirs are (but for combinations of measure zero).
+    """Return one number per answer: a target's numbers in a fixed random combination, whose gradient is zero at a token
+    only if theirs are (but for combinations of measure zero).
 
     A task has one answer, or one per token where every token is answered. Use it under `jax.enable_x64(True)`.
     """
     target_of = traced_in_double(task.target, task.length, task.dim)
 
-    def answers(tokens: Tokens) -> Float[Array, " answers"]:
+    def combined(tokens: Tokens) -> Float[Array, " answers"]:
         target = target_of(tokens)
         rows = target if target.ndim == 2 else target[None]
         if rows.shape[1] == 1:
@@ -228,11 +223,11 @@ def answers_of(task: GeneratedTask) -> Answers:
         weights = named_generator(0, "combination of targets").uniform(0.5, 1.5, rows.shape[1])
         return jnp.sum(rows * weights, axis=1)
 
-    return answers
+    return combined
 
 
 def _gradient_sizes(task: GeneratedTask) -> GradientSizes:
-    """The largest entry of the gradient at each token, per answer, of many sequences; compiled.
+    """Return the largest entry of the gradient at each token, per answer, of many sequences; compiled.
 
     Use it under `jax.enable_x64(True)`. A gradient that is not finite counts as zero. `stop_gradient` is the identity;
     custom derivatives are used as they are, and only a certificate is independent of them. Raises `InputError` where
@@ -253,15 +248,15 @@ def _gradient_sizes(task: GeneratedTask) -> GradientSizes:
         ) from error
 
     @jax.jit
-    def sizes(sequences: Float[Array, "sequences length dim"]) -> Float[Array, "sequences answers length"]:
+    def gradient_sizes(sequences: Float[Array, "sequences length dim"]) -> Float[Array, "sequences answers length"]:
         blocks = jnp.max(jnp.abs(jax.vmap(slopes)(sequences)), axis=-1)
         return jnp.where(jnp.isfinite(blocks), blocks, 0.0)
 
-    return sizes
+    return gradient_sizes
 
 
 def _without_stops(jaxpr: Jaxpr) -> Jaxpr:
-    """The same program in which `stop_gradient` is the identity, also in the functions, branches and loops it calls.
+    """Make `stop_gradient` the identity, also in the functions, branches and loops that a program calls.
 
     What custom derivatives call is left as it is.
     """
@@ -285,6 +280,6 @@ def _without_stops(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _count_tokens(sizes: Float[np.ndarray, "*others length"], relative: float) -> Any:
-    """The number of tokens that have a gradient of at least `relative` times the largest of their sequence."""
+    """Return the number of tokens that have a gradient of at least `relative` times the largest of their sequence."""
     largest = sizes.max(axis=-1, keepdims=True)
     return np.sum((sizes > relative * largest) & (sizes > 0), axis=-1)

@@ -23,6 +23,7 @@ from ...registry import TaskFact
 from ...store import Experiment, Record, Store
 from ...tasks import AbstractTask, ArrayTask, GeneratedTask
 from ...tasks.objective import AbstractLabelObjective
+from .dimension import support_dim
 
 QUANTILE = 0.9
 EXAMPLES = 400
@@ -70,7 +71,7 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     shown = jnp.asarray(tokens[:EXAMPLES], jnp.float32)
     spread = jnp.nanstd(shown, axis=(0, 1))  # gradients per standard deviation of each number of a token
 
-    def answers(one: Float[Array, "length dim"]) -> Array:
+    def compared(one: Float[Array, "length dim"]) -> Array:
         given = jnp.atleast_1d(model(one))
         given = given[0] if given.ndim == 2 else given  # of answers at every token, the first
         given = given - jnp.mean(given) if labels else given
@@ -79,7 +80,7 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     @jax.jit
     def squares(sequences: Float[Array, "examples length dim"]) -> Float[Array, "examples length"]:
         def of_one(one: Float[Array, "length dim"]) -> Float[Array, " length"]:
-            return jnp.sum((jax.jacrev(answers)(one) * spread) ** 2, axis=(0, 2))
+            return jnp.sum((jax.jacrev(compared)(one) * spread) ** 2, axis=(0, 2))
 
         return jax.lax.map(of_one, sequences, batch_size=BLOCK)
 
@@ -93,18 +94,13 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     )
 
 
-def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
-    """The support dimension of a task at one of these lengths, as it is kept with an experiment.
+def task_support(task: GeneratedTask, length: int) -> dict[str, Any] | None:
+    """Return the support dimension of a task as it is kept with an experiment; None of a target without a gradient.
 
-    It is not the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
-    why it could not be computed.
+    It is not the question, so nothing is raised: `skipped` says why it could not be computed.
     """
-    if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
-        return None
-    from . import support_dim
-
     try:
-        content = support_dim(task.at(_searched_length(lengths))).as_dict()
+        content = support_dim(task.at(length)).as_dict()
     except HeadcountError:
         return None
     except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
@@ -113,17 +109,15 @@ def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] |
 
 
 def task_support_facts(task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterator[TaskFact]:
-    """The support dimension of a task as a fact, unless that of this length is stored."""
-    if stored.get(SUPPORT, {}).get("length") == _searched_length(lengths):
+    """Yield the support dimension of a task at one of these lengths, unless it is stored or the task is data."""
+    length = max((length for length in lengths if length <= LONGEST), default=min(lengths))
+    known = stored.get(SUPPORT, {}).get("length") == length
+    if known or not isinstance(task, GeneratedTask):
         return
-    content = task_support(task, lengths)
+    content = task_support(task, length)
     if content is not None:
         words = content.get("sentence") or f"support dimension not known ({content['skipped']})"
         yield TaskFact(SUPPORT, content, words)
-
-
-def _searched_length(lengths: Sequence[int]) -> int:
-    return max((length for length in lengths if length <= LONGEST), default=min(lengths))
 
 
 def model_facts(task: AbstractTask) -> dict[str, Callable[..., dict[str, Any]]]:
