@@ -4,7 +4,7 @@ from headcount.papers.registry import REAL_DATA, STUDIES
 
 from .folders import ANSWERS
 
-RESULTS = ("sharp", "part", "failed", "diverged", "descent", "ranks", "keys", "two", *ANSWERS)
+RESULTS = ("sharp", "part", "failed", "diverged", "descent", "ranks", "keys", "two", "gradual", *ANSWERS)
 INSPECTED = ("inspected", "killed", "few-examples")
 STUDY_FOLDERS = tuple(f"studies/{name}" for name, study in (STUDIES | REAL_DATA).items() if study.trained_by == name)
 

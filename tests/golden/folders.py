@@ -53,6 +53,11 @@ def above_a_floor(at: dict[str, Any]) -> float:
     return 0.02 * (1 + 0.02 * at["seed"]) + (0.4 if at["heads"] < 3 else 0.0)
 
 
+def gradual(at: dict[str, Any]) -> float:
+    """An error that falls a little less with every head."""
+    return (0.2 + 0.3 * 0.5 ** at["heads"]) * (1 + 0.002 * at["seed"])
+
+
 def shared_keys(at: dict[str, Any]) -> float:
     """Enough with two heads whose keys have two numbers in all."""
     return (3e-4 if at["heads"] >= 2 and at["kv_heads"] * at["head_dim"] >= 2 else 0.17) * (1 + 0.1 * at["seed"])
@@ -80,6 +85,10 @@ def write_folders(root: Path) -> None:
         fabricated.write(root / name, fabricated.finished(made, error), {f"headcount measure {name}": made})
     part = fabricated.finished(line)[:-7]
     fabricated.write(root / "part", part, {"headcount measure own --seeds 3 --out results/part": line})
+    made = fabricated.sweep(LINE, task="gradual")
+    enough = fabricated.write(root / "gradual", fabricated.finished(made, gradual), {"headcount measure gradual": made})
+    with Store.open_for_writing(enough) as store:
+        store.put(made.experiment.name, "baselines", BASELINES)
     failed = fabricated.lost(line.cells[:9], Outcome.DIVERGED, "not finite after step 3")
     failed += fabricated.lost(line.cells[9:12], Outcome.FAILED, "no memory")
     fabricated.write(root / "failed", failed + fabricated.finished(line)[12:], {"headcount measure own": line})

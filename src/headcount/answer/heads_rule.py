@@ -15,6 +15,7 @@ from .signals import (
     NOTHING_LEARNED,
     ON_A_FLOOR,
     SMALL,
+    UNSTABLE,
     DropTransition,
     drop_indices,
     drop_transition,
