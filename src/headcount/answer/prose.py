@@ -159,7 +159,7 @@ def _enough(judged: ErrorTable, answer: Answer) -> str:
     if least > place:
         words = f"{words} and with {heads[least]}, the least of all, {_errors(judged, least)}"
     shape = "heads make no difference that shows" if answer.limit == "neither" else "it falls without a sharp drop"
-    return f"{words}: {shape}, so this is enough for these models and data, and no statement of what the task needs"
+    return f"{words}: {shape}. This is a choice for these models and data, not a statement of what the task needs"
 
 
 def _meaning(judged: ErrorTable, baselines: Sequence[Baseline], overfits: bool) -> str:
