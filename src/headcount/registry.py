@@ -5,7 +5,7 @@ imports nothing heavy: a hook imports what it needs when it is called. Another d
 point in the group "headcount.satellites" that names such an instance.
 
 To add a verb: one file with a function of the verb's name that returns a `Document` (`cli/show.py` is a short one), and
-its row in `VERBS` of `cli/verbs.py`, or in `verbs` of a satellite's plugin.
+its row in `CORE` of `cli/verbs.py`, or in `verbs` of a satellite's plugin.
 """
 
 import functools

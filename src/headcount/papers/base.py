@@ -57,7 +57,7 @@ class StudyEffort:
         return axes | {"length": self.lengths, "seed": range(self.seeds)}
 
 
-def effort_over(lengths: tuple[int, ...], seeds: int, steps: int, **axes: tuple[Any, ...]) -> StudyEffort:
+def effort_over(lengths: tuple[int, ...], seeds: int, steps: int, /, **axes: tuple[Any, ...]) -> StudyEffort:
     """Return an effort with these values along the axes that only its study has."""
     return StudyEffort(lengths=lengths, seeds=seeds, steps=steps, axes=axes)
 
