@@ -68,6 +68,17 @@ def test_numbers_of_any_size_are_standardised(scaled, tmp_path):
     np.testing.assert_allclose(errors[0], errors[1], rtol=0.02)
 
 
+def test_the_memory_layout_of_data_changes_no_number(tmp_path):
+    x = np.random.default_rng(0).normal(size=(100, 4, 3)) + 5
+    y = x[:, :, 0].max(axis=1)
+    errors = []
+    for name, order in (("rows", "C"), ("columns", "F")):
+        task = hc.ArrayTask(np.array(x, order=order), y, name="layout")
+        made = hc.measure(task, heads=[1, 2], seeds=2, steps=30, out=tmp_path / name, progress=False)
+        errors.append(made.table.errors)
+    assert np.array_equal(*errors)
+
+
 def test_measuring_again_trains_nothing(measured):
     again = hc.measure(TASK, heads=[1, 2], lengths=[4], seeds=2, model=class_token, train=TRAIN, out=measured.folder)
     assert (again.run.already_done, again.run.trained) == (4, 0)

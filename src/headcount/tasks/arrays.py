@@ -137,6 +137,8 @@ class ArrayTask(AbstractTask):
             given=held_out,
             needed=f"between {MIN_VALIDATION} and half of the {count} examples",
         )
+        # In one memory layout: sums over columns come out otherwise in the last digits, under the same fingerprint.
+        tokens, targets = np.ascontiguousarray(tokens), np.ascontiguousarray(targets)
         self.x, self.y = _ending_together(tokens) if asks and self.padded else tokens, targets
         self.name, self.shorter, self.answered_at, self.uses_positions = name, shorter, at, uses_positions
         self.objective = Regression() if self.classes is None else Classification()

@@ -71,7 +71,7 @@ class TrainedModel:
         omitted = ("budget", "candidates", "effort", "held_out", "metrics")
         fields = {name: value for name, value in vars(self).items() if name not in omitted}
         recommended = None if self.recommended is None else self.recommended.name
-        return as_json(fields | {"recommended": recommended}) | self.metrics
+        return as_json(fields | {"recommended": recommended} | self.metrics)
 
 
 def read_trained_model(stored: Mapping[str, Any], *, tolerance: float | None = None) -> TrainedModel:
