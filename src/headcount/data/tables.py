@@ -121,7 +121,10 @@ def _long(
         lists = f"{path}: column {name} holds lists, and one row per token has only single values; leave out sequence."
         require(_is_flat(values), lists, what="sequence")
     features = [name for name in columns if name not in (*names, sequence)]
-    require(len(features) > 0, f"{path} has no column but {sequence} and {_listed_columns(names)}; it needs numbers.")
+    require(
+        len(features) > 0,
+        f"{path} has no column but {sequence} and {_listed_columns(names)}; give a column of numbers.",
+    )
     for name in features:
         _require_numeric(path, columns[name], name)
     tokens = np.stack([np.asarray(columns[name], float) for name in features], axis=1)

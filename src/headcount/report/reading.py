@@ -86,10 +86,11 @@ class _FolderReading:
 
     def _of_user(self, experiment: Experiment) -> Document:
         stored = self._stored(experiment)
-        document = experiment_document(
-            experiment, stored.records, stored.attachments, folder=str(self.root), command=stored.command
-        )
-        return self._with_coverage(document, experiment)
+        with readable(self.root / FILE_NAME):
+            document = experiment_document(
+                experiment, stored.records, stored.attachments, folder=str(self.root), command=stored.command
+            )
+            return self._with_coverage(document, experiment)
 
     def _stored(self, experiment: Experiment) -> StoredExperiment:
         return StoredExperiment(

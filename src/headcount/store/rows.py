@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .cell import Cell, Content, Outcome, Record, TrainSpec, json_text, train_text
+from .database import require_texts
 from .experiment import Experiment
 
 Rows = list[tuple]
@@ -114,6 +115,7 @@ def records_of(cells: Rows, texts: Rows) -> list[Record]:
 
 def experiments_of(rows: Rows, places: Rows) -> list[Experiment]:
     """The experiments of the rows of their table, and of those of their places."""
+    require_texts(value for row in rows for value in row[1:])
     placed: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
     for number, key, place in places:
         placed[number][key] = tuple(json.loads(place))

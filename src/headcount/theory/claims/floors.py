@@ -138,7 +138,7 @@ def bounded_heads(*, denominators: bool = True) -> Finding:
         f"{len(shares)} heads, all choices compared: the nearest two are at most {max(shares):.2f} of the promised "
         f"distance apart; one head, n = 2, D = 2, T = 128, slope 1e3: error at least {floor:.4f}; within 0.01 needs a "
         f"slope above 10^{needed:.1f}, and 10^{steep:.0f} is enough",
-        promise_verdict(max(shares) <= 1 and floor > 0.01 and needed < steep),
+        promise_verdict(bool(max(shares) <= 1 and floor > 0.01 and needed < steep)),
     )
 
 

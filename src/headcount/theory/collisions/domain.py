@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from ...errors import require
 from ...keys import named_generator
-from ...tasks import GeneratedTask
+from ...tasks import AbstractTask, GeneratedTask
 from ..doors import require_positive
 
 MARGIN = 1e-6
@@ -49,7 +49,7 @@ class Domain:
 CUBE = Domain(0.0, 1.0)
 
 
-def domain_of(task: GeneratedTask, radius: float = 3.0) -> Domain:
+def domain_of(task: AbstractTask, radius: float = 3.0) -> Domain:
     """Return the cube for tasks on the cube; for Gaussian tokens, which are unbounded, the box [-radius, radius].
 
     Raises `InputError` where the task has stored examples only, or `radius` is not positive and finite.

@@ -41,6 +41,11 @@ class ReluNet:
         return len(self.layers[-1].bias)
 
     @property
+    def parameters(self) -> int:
+        """Weights and biases, zeros included."""
+        return sum(layer.weight.size + layer.bias.size for layer in self.layers)
+
+    @property
     def widths(self) -> tuple[int, ...]:
         return tuple(len(layer.bias) for layer in self.layers[:-1])
 
