@@ -40,6 +40,12 @@ def demo(folder: Path) -> tuple[str, dict]:
     return machine, {"code": code, "verdict": json.loads(out)["verdict"], "errors": errors}
 
 
+def processor_version() -> str:
+    """The family and model numbers of the processor, as Linux has them."""
+    known = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    return ", ".join(line.replace("\t", "").replace(":", "") for line in known.splitlines()[1:4] if "name" not in line)
+
+
 def gallery(folder: Path) -> dict[str, str]:
     """The answer to every task of the gallery, measured as its page says."""
     sys.path.insert(0, str(SCRIPTS))
