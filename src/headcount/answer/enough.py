@@ -122,7 +122,7 @@ def enough_heads(
         gains=gains,
         notes=(*found.notes, *_too_few(first, place, examples, metric, within)),
         unknowns=unknowns,
-        sentence=_sentence(needs, gains, bool(first.flat), metric),
+        sentence=_enough_sentence(needs, gains, bool(first.flat), metric),
         needs={"heads": needs},
     )
 
@@ -149,7 +149,7 @@ def sampling_errors(best: ErrorTable, examples: int) -> Float[np.ndarray, " head
     return np.sqrt(variance.sum(axis=1)) / errors.shape[1]
 
 
-def _sentence(needs: Interval, gains: Mapping[int, tuple[float, float]], flat: bool, metric: Metric) -> str:
+def _enough_sentence(needs: Interval, gains: Mapping[int, tuple[float, float]], flat: bool, metric: Metric) -> str:
     """Return the verdict, with what the best of more heads would gain."""
     if not gains:
         return f"no fewer than {needs.at} heads [{needs.low}, {needs.high}], the most that were tried; more may gain"
