@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from .._cache import cache_folder, keep_compiled_programs
@@ -46,6 +45,7 @@ def measure(
     **options: Any,
 ) -> Document:
     """Say how many heads a task needs, from models trained on it. The same command again continues."""
+    context = options.pop("context", None)
     keep_compiled_programs()
     check_where(on, workers)
     find = planned_task if dry_run else functools.partial(find_task, cache=cache_folder())
@@ -61,7 +61,7 @@ def measure(
     with training_on(on, workers, needed=needed, folder=folder) as executor, shown(folder) as (events, stop):
         measurement = measure_task(request, out=folder, on=executor, events=events, stop=stop, command=this_command())
     if page is not None:
-        click.get_current_context().call_on_close(functools.partial(_stay_open, page))
+        context.call_on_close(functools.partial(_stay_open, page))
     return _answer_document(measurement)
 
 

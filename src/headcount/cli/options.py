@@ -51,10 +51,12 @@ OPTIONS = _options()
 
 
 def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb all options of `OPTIONS`; it receives them as keywords."""
+    """Give a verb all options of `OPTIONS`, and the `context` of its command; it receives them as keywords."""
     signature = inspect.signature(verb)
     kept = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
     made = [_parameter(name, *each) for name, each in OPTIONS.items()]
+    last = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    made.append(inspect.Parameter("context", last, default=None, annotation=typer.Context))
     changed = signature.replace(parameters=[kept[0], *made, *kept[1:]])
     verb.__signature__ = changed  # pyright: ignore[reportFunctionMemberAccess]
     verb.__annotations__ |= {each.name: each.annotation for each in made}
