@@ -89,6 +89,16 @@ def test_where_the_last_head_still_helps_no_fewer_are_enough():
     assert "more may gain" in found.sentence
 
 
+def test_an_error_of_exactly_nothing_is_answered_too():
+    table = measured(np.array([0.3, 0.2, 0.14, 0.1, 0.06, 0.03, 0.0]), examples=500, metric=NMSE)
+    table.errors[-1] = 0.0
+    assert np.all(
+        sampling_errors(table.select(data_seed=0).with_axes("heads", "length", "seed").reduced("seed"), 500) > 0
+    )
+    found = answer(table, examples=500)
+    assert (found.kind, found.heads) == ("enough", 12)
+
+
 def test_few_examples_leave_more_head_counts_open_and_say_how_many_would_tell():
     few, many = (answer(measured(GRADUAL, examples=n, scatter=0.01), examples=n) for n in (200, 50_000))
     assert few.high - few.low > many.high - many.low

@@ -95,7 +95,7 @@ def enough_heads(
         within: The share of what heads gain over the fewest tried that may be given away.
     """
     gradual = found.reason in GRADUAL or found.reason.endswith(NOT_ON_EVERY_DRAW)
-    if found.kind != "none" or not gradual or any(len(draw.values("heads")) < 2 for draw in draws[:1]):
+    if found.kind != "none" or not gradual or len(draws[0].values("heads")) < 2:
         return found
     (first, again), *others = [_curves(draw, examples, resamples, seed) for draw in draws]
     heads, place = draws[0].values("heads"), int(first.enough(within))
@@ -138,14 +138,15 @@ def _curves(table: ErrorTable, examples: int, resamples: int, seed: int) -> tupl
 def sampling_errors(best: ErrorTable, examples: int) -> Float[np.ndarray, " heads"]:
     """Return the standard error, over validation examples, of every head count's mean error over lengths.
 
-    Of a share of wrong answers, where none counts as one; of a mean square, that of normal residuals.
+    Of a share of wrong answers, where none counts as one; of a mean square, that of normal residuals, as small as what
+    counts as solved.
     """
     errors = best.errors
     if best.metric.baseline is None:
         share = (errors * examples + 1) / (examples + 2)
         variance = share * (1 - share) / examples
     else:
-        variance = 2 * errors**2 / examples
+        variance = 2 * np.maximum(errors, SOLVED) ** 2 / examples
     return np.sqrt(variance.sum(axis=1)) / errors.shape[1]
 
 
