@@ -5,6 +5,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from .events import Event, Events, heard_by
 from .heads_read import attach_model_facts
 from .measurement import Measurement
 from .models import AbstractSpec
+from .paired import attach_paired_errors
 from .registry import TaskFact, task_facts
 from .report.files import file_name
 from .report.progress import automatic_progress
@@ -169,6 +171,9 @@ def _measured(
             if request.within is not None:
                 store.put(run.experiment.name, WITHIN_FACT, request.within)
             measurement = Measurement.of_run(run, store, ended=ended, command=command)
+            if measurement.answer().kind == "enough":
+                attach_paired_errors(store, measurement.experiment.name, measurement.records, request.task)
+                measurement = replace(measurement, facts=store.facts(measurement.experiment.name))
             _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
             measurement.facts.update(store.facts(measurement.experiment.name))
             return measurement

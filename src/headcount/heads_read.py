@@ -17,13 +17,12 @@ from jaxtyping import Array, Float
 
 from ._compile import on_device
 from .answer import Answer
-from .engine.data import PROBE_EXAMPLES, prepare, target_units
+from .engine.data import prepare, validation_of
 from .errors import InputError, require
 from .models import AbstractModel, AbstractSpec, from_arrays, spec_from_dict
 from .registry import plugins
 from .store import Experiment, Outcome, Record, Store, TrainSpec
 from .tasks import AbstractTask
-from .tasks.objective import AbstractLabelObjective
 
 ATTACHMENT = "heads"
 """The name under which the result is stored with an experiment."""
@@ -168,10 +167,8 @@ def _validation_of(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> 
         shown = prepare(task, spec, train).data.validation
         tokens = jax.vmap(shown.tokens_at)(jnp.arange(min(JUDGED, len(shown.targets))))
         return np.asarray(tokens), np.asarray(shown.targets)[:JUDGED], None
-    split = task.examples(train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed)
-    content, targets = (np.asarray(part)[:JUDGED] for part in split.validation)
-    has_units = spec.standardises and not isinstance(task.objective, AbstractLabelObjective)
-    return content, targets, target_units(task, np.asarray(split.train.targets))[1] if has_units else None
+    tokens, targets, scale = validation_of(task, spec, train)
+    return tokens[:JUDGED], targets[:JUDGED], scale
 
 
 @eqx.filter_jit

@@ -1,6 +1,6 @@
 """The answer: how many heads a task needs, or which of heads and rank it is short of, or that nothing can be said."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,6 +18,8 @@ from .table import ErrorTable
 
 __all__ = ["Answer", "HeadsAt", "Interval", "Limit", "answer"]
 
+PAIRED = "paired"
+"""The name under which the standard errors of the differences between head counts are stored with an experiment."""
 WITHIN_FACT = "within"
 """The name under which `within` is stored with an experiment that was asked with another than the usual one."""
 ASKED = ("heads", "rank", "length", "seed")
@@ -30,6 +32,7 @@ def answer(
     *,
     examples: int | None = None,
     within: float = WITHIN,
+    paired: Iterable[Mapping[str, Any]] = (),
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Answer:
@@ -45,6 +48,7 @@ def answer(
         examples: Validation examples behind every error. Where they are given, a table without a transition is answered
             by the fewest heads that are enough.
         within: The share of what heads gain over the fewest tried that these may give away.
+        paired: The standard errors of the differences between head counts, as stored with an experiment.
         resamples: How often the training seeds are drawn again for the interval.
         seed: Draws the resamples.
 
@@ -63,14 +67,16 @@ def answer(
         table = table.reduced("rank")
         found = answer_by_heads(table, resamples=resamples, seed=seed)
         if examples is not None and (draws := usable_draws(table)):
-            found = enough_heads(draws, found, examples=examples, within=within, resamples=resamples, seed=seed)
+            how = {"examples": examples, "within": within, "paired": paired, "resamples": resamples, "seed": seed}
+            found = enough_heads(draws, found, **how)
     return replace(found, notes=(*notes, *found.notes), by_length={} if lengthless else found.by_length)
 
 
 def answer_of(table: ErrorTable, facts: Mapping[str, Any]) -> Answer:
     """Return the answer of an experiment with these stored facts: of how many validation examples its errors are."""
     examples = validation_examples(facts.get("baselines", ()))
-    return answer(table, examples=examples, within=float(facts.get(WITHIN_FACT, WITHIN)))
+    within, paired = float(facts.get(WITHIN_FACT, WITHIN)), facts.get(PAIRED, ())
+    return answer(table, examples=examples, within=within, paired=paired)
 
 
 def asked_table(table: ErrorTable) -> tuple[ErrorTable, tuple[str, ...]]:

@@ -8,8 +8,9 @@ A model of more heads can do what one of fewer does, so the errors are fitted by
 regression): one lucky model among worse ones of more heads is chance, and does not set the mark for the others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -30,28 +31,37 @@ CHANCE = 1.645
 """Standard errors of a difference that chance exceeds, in one direction, one time in twenty."""
 MOST = 1000
 """Examples are asked for where a million times as many would be enough."""
+MIN_SHARED = 3
+"""Head counts that draws of the data must share to be averaged."""
 GRADUAL = (NO_SHARP_DROP, STILL_FALLING, UNSTABLE)
 """Reasons of no transition where something was learned, and heads may be compared by their errors."""
 
 
 @dataclass(frozen=True)
 class ErrorCurve:
-    """The error of every head count, fewest first, its standard error, and what more heads gain; it never rises.
+    """The error of every head count, fewest first, which never rises, and what more heads gain.
 
-    All are means over lengths; leading axes are resamples.
+    `measured` are the errors before the fit. `apart` are the standard errors of the differences between head counts
+    over the validation examples. Errors are means over lengths and draws of the data; leading axes are resamples.
     """
 
     errors: Float[np.ndarray, "*resamples heads"]
-    deviation: Float[np.ndarray, "*resamples heads"]
+    measured: Float[np.ndarray, "*resamples heads"]
+    apart: Float[np.ndarray, "heads heads"]
 
     @classmethod
-    def of(cls, errors: Float[np.ndarray, "*resamples heads"], deviation: Float[np.ndarray, " heads"]) -> "ErrorCurve":
-        """Return the curve of errors as they were measured, each with the standard error of its own."""
+    def fitted(
+        cls,
+        measured: Float[np.ndarray, "*resamples heads"],
+        deviation: Float[np.ndarray, " heads"],
+        apart: Float[np.ndarray, "heads heads"],
+    ) -> "ErrorCurve":
+        """Return the curve of measured errors, each with the standard error of its own."""
         # Where all starts got stuck, training found less than fewer heads do: what is above chance is left out.
-        rows = np.minimum(errors, np.minimum.accumulate(errors, axis=-1) + CHANCE * deviation)
-        rows = rows.reshape(-1, errors.shape[-1])
+        rows = np.minimum(measured, np.minimum.accumulate(measured, axis=-1) + CHANCE * deviation)
+        rows = rows.reshape(-1, measured.shape[-1])
         fitted = [isotonic_regression(row, weights=1 / deviation**2, increasing=False).x for row in rows]
-        return cls(np.reshape(fitted, errors.shape), np.broadcast_to(deviation, errors.shape))
+        return cls(np.reshape(fitted, measured.shape), measured, apart)
 
     @property
     def gains(self) -> Float[np.ndarray, "*resamples heads"]:
@@ -60,9 +70,9 @@ class ErrorCurve:
 
     @property
     def margins(self) -> Float[np.ndarray, "*resamples heads"]:
-        """The standard error of every gain; 0 for the head counts that share the best model."""
-        apart = self.errors > self.errors[..., -1:]
-        return np.where(apart, np.hypot(self.deviation, self.deviation[..., -1:]), 0.0)
+        """The standard error of every gain, against the head count of the best model; 0 for those that share it."""
+        best = np.argmin(self.measured, axis=-1)
+        return np.where(self.gains > 0, self.apart[best], 0.0)
 
     @property
     def flat(self) -> Bool[np.ndarray, "*resamples"]:
@@ -71,8 +81,7 @@ class ErrorCurve:
 
     def gain(self, place: int, more: int) -> tuple[float, float]:
         """Return what the head count at one place gains over that at another, and the margin that chance leaves."""
-        margin = CHANCE * float(np.hypot(self.deviation[place], self.deviation[more]))
-        return float(self.errors[place] - self.errors[more]), margin
+        return float(self.errors[place] - self.errors[more]), CHANCE * float(self.apart[place, more])
 
     def enough(self, within: float) -> Int[np.ndarray, "*resamples"]:
         """Return the place of the fewest heads that are enough."""
@@ -80,98 +89,198 @@ class ErrorCurve:
         return np.asarray(np.where(self.flat, 0, np.argmax(self.gains <= tolerance, axis=-1)))
 
 
+@dataclass(frozen=True)
+class DataDraws:
+    """Errors over heads, length and seed on every draw of the data, of the same head counts; and what chance does.
+
+    `deviation` and `apart` are standard errors over the validation examples of all draws: of a head count's mean error,
+    and of the differences between head counts.
+    """
+
+    tables: Sequence[ErrorTable]
+    deviation: Float[np.ndarray, " heads"]
+    apart: Float[np.ndarray, "heads heads"]
+
+    @classmethod
+    def of(cls, tables: Sequence[ErrorTable], examples: int, paired: Iterable[Mapping[str, Any]]) -> "DataDraws":
+        """Return the head counts that all draws have; the first draw alone where these are few.
+
+        Standard errors are those that were stored, `paired`, and without them those of separate examples.
+        """
+        first = tables[0].values("heads")
+        heads = tuple(count for count in first if all(count in table.values("heads") for table in tables))
+        if len(heads) < MIN_SHARED or heads[0] != first[0]:
+            tables, heads = tables[:1], first
+        alike = [table.select(heads=heads) for table in tables]
+        best = [table.reduced("seed") for table in alike]
+        deviation = np.sqrt(np.mean([sampling_errors(each, examples) ** 2 for each in best], axis=0))
+        apart = np.hypot(deviation[:, None], deviation) * (1 - np.eye(len(heads)))
+        stored = [entry for entry in paired if set(heads) <= set(entry["heads"])]
+        kept = sorted({entry["data_seed"] for entry in stored})[: len(alike)]
+        if len(kept) == len(alike):
+            entries = [entry for entry in stored if entry["data_seed"] in kept]
+            draws = effective_draws(len(kept), entries[0]["share"])
+            means = draws * len({entry["length"] for entry in entries})
+            apart = np.sqrt(np.mean([_squares(entry, heads) for entry in entries], axis=0) / means)
+            deviation = deviation / np.sqrt(draws)
+        return cls(alike, deviation, apart)
+
+    @property
+    def curve(self) -> ErrorCurve:
+        """The curve of the mean over draws."""
+        return self._curve(np.mean([table.reduced("seed").errors.mean(axis=1) for table in self.tables], axis=0))
+
+    def by_seeds(self, resamples: int, seed: int) -> ErrorCurve:
+        """Return curves of resampled seeds."""
+        return self._curve(self._resampled(resamples, seed).mean(axis=0))
+
+    def by_examples(self, resamples: int, seed: int) -> ErrorCurve:
+        """Return curves of resampled seeds, validation examples and draws of the data."""
+        generator = named_generator(seed, "resampled validation examples")
+        drawn = self._resampled(resamples, seed)
+        chosen = generator.integers(len(drawn), size=(len(drawn), resamples))
+        errors = np.take_along_axis(drawn, chosen[..., None], axis=0).mean(axis=0)
+        # Noise whose differences have these standard errors: what all head counts share cancels.
+        centre = np.eye(len(self.apart)) - 1 / len(self.apart)
+        values, vectors = np.linalg.eigh(-0.5 * centre @ self.apart**2 @ centre)
+        noise = generator.normal(size=errors.shape) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+        return self._curve(errors + noise)
+
+    def _resampled(self, resamples: int, seed: int) -> Float[np.ndarray, "draws resamples heads"]:
+        best = [bootstrap(table.errors, resamples, seed + i).best for i, table in enumerate(self.tables)]
+        return np.mean(best, axis=-1)
+
+    def _curve(self, measured: Float[np.ndarray, "*resamples heads"]) -> ErrorCurve:
+        return ErrorCurve.fitted(measured, self.deviation, self.apart)
+
+
+def _squares(entry: Mapping[str, Any], heads: Sequence[int]) -> Float[np.ndarray, "heads heads"]:
+    """Return the squared standard errors of the differences between these head counts on one draw at one length."""
+    places = [entry["heads"].index(count) for count in heads]
+    return np.square(np.asarray(entry["errors"])[np.ix_(places, places)])
+
+
+def effective_draws(draws: int, share: float) -> float:
+    """Return how many draws without common examples know as much as these, each of which validates this share."""
+    return (1 - (1 - share) ** draws) / share if share > 0 else float(draws)
+
+
 def enough_heads(
-    draws: Sequence[ErrorTable], found: Answer, *, examples: int, resamples: int, seed: int, within: float = WITHIN
+    draws: Sequence[ErrorTable],
+    found: Answer,
+    *,
+    examples: int,
+    resamples: int,
+    seed: int,
+    within: float = WITHIN,
+    paired: Iterable[Mapping[str, Any]] = (),
 ) -> Answer:
     """Return an answer of the kind "enough" in place of one without a transition; that one where heads say nothing.
 
     Args:
         draws: Errors over heads, length and seed on every draw of the data, of head counts with enough finished seeds.
-            The first draw answers, and the others widen the interval.
+            They are averaged over the head counts that all have.
         found: The answer by the drop.
         examples: How many validation examples the errors are means over.
         resamples: How often seeds and validation examples are drawn again for the interval.
         seed: Draws them.
         within: The share of what heads gain over the fewest tried that may be given away.
+        paired: What `attach_paired_errors` stored.
     """
     gradual = found.reason in GRADUAL or found.reason.endswith(NOT_ON_EVERY_DRAW)
     if found.kind != "none" or not gradual or len(draws[0].values("heads")) < 2:
         return found
-    (first, again), *others = [_curves(draw, examples, resamples, seed) for draw in draws]
-    heads, place = draws[0].values("heads"), int(first.enough(within))
+    data = DataDraws.of(draws, examples, paired)
+    curve, by_seeds, again = data.curve, data.by_seeds(resamples, seed), data.by_examples(resamples, seed)
+    first, place = data.tables[0], int(curve.enough(within))
+    heads = first.values("heads")
     at = heads[place]
-    unknowns: dict[Unknown, Interval] = {"seeds": Interval(at, *interval_of(heads, place, again.enough(within)))}
-    if others:
-        there = [
-            draw.values("heads")[int(curve.enough(within))] for draw, (curve, _) in zip(draws[1:], others, strict=True)
-        ]
-        unknowns["data"] = Interval(at, min(at, *there), max(at, *there))
+    unknowns: dict[Unknown, Interval] = {
+        "seeds": Interval(at, *interval_of(heads, place, by_seeds.enough(within))),
+        "data": Interval(at, *interval_of(heads, place, again.enough(within))),
+    }
     if place > 0:
-        missed = chance_missed(draws[0].relative, draws[0].values("seed"), place, SOLVED) > MAX_MISSED
+        missed = chance_missed(first.relative, first.values("seed"), place, SOLVED) > MAX_MISSED
         unknowns["search"] = Interval(at, heads[place - 1] if missed else at, at)
     needs = Interval(at, min(each.low for each in unknowns.values()), max(each.high for each in unknowns.values()))
-    gains = {count: first.gain(place, i) for i, count in enumerate(heads) if i > place}
-    metric = draws[0].metric
+    gains = {count: curve.gain(place, i) for i, count in enumerate(heads) if i > place}
+    metric = first.metric
+    more = _would_tell(curve, place, examples * len(data.tables), within)
     return replace(
         found,
         kind="enough",
-        limit="neither" if first.flat else "heads",
-        error=float(draws[0].reduced("seed").errors[place].max()),
+        limit="neither" if curve.flat else "heads",
+        error=float(first.reduced("seed").errors[place].max()),
         support=float(np.mean(again.enough(within) == place)),
         silent=None,
         gains=gains,
-        notes=(*found.notes, *_too_few(first, place, examples, metric, within)),
+        notes=(*found.notes, *_too_few(curve, more, metric, within)),
         unknowns=unknowns,
-        sentence=_enough_sentence(needs, gains, bool(first.flat), metric),
+        sentence=_enough_sentence(needs, gains, bool(curve.flat), metric) + _telling(needs, more),
         needs={"heads": needs},
     )
 
 
-def _curves(table: ErrorTable, examples: int, resamples: int, seed: int) -> tuple[ErrorCurve, ErrorCurve]:
-    """Return the curve of one draw of the data, and those of resampled seeds and validation examples."""
-    best, drawn = table.reduced("seed"), bootstrap(table.errors, resamples, seed).best.mean(axis=2)
-    deviation = sampling_errors(best, examples)
-    noise = deviation * named_generator(seed, "resampled validation examples").normal(size=drawn.shape)
-    return ErrorCurve.of(best.errors.mean(axis=1), deviation), ErrorCurve.of(drawn + noise, deviation)
-
-
 def sampling_errors(best: ErrorTable, examples: int) -> Float[np.ndarray, " heads"]:
-    """Return the standard error, over validation examples, of every head count's mean error over lengths.
+    """Return the standard error, over validation examples, of every head count's mean error over lengths."""
+    errors = sampling_error(best.metric, best.errors, examples)
+    return np.sqrt((errors**2).sum(axis=1)) / best.errors.shape[1]
+
+
+def sampling_error(
+    metric: Metric, errors: Float[np.ndarray, "*models"] | float, examples: int
+) -> Float[np.ndarray, "*models"]:
+    """Return the standard error of errors over as many validation examples.
 
     Of a share of wrong answers, where none counts as one; of a mean square, that of normal residuals, as small as what
     counts as solved.
     """
-    errors = best.errors
-    if best.metric.baseline is None:
-        share = (errors * examples + 1) / (examples + 2)
-        variance = share * (1 - share) / examples
-    else:
-        variance = 2 * np.maximum(errors, SOLVED) ** 2 / examples
-    return np.sqrt(variance.sum(axis=1)) / errors.shape[1]
+    if metric.baseline is None:
+        share = (np.asarray(errors) * examples + 1) / (examples + 2)
+        return np.sqrt(share * (1 - share) / examples)
+    return np.sqrt(2 / examples) * np.maximum(errors, SOLVED)
 
 
 def _enough_sentence(needs: Interval, gains: Mapping[int, tuple[float, float]], flat: bool, metric: Metric) -> str:
     """Return the verdict, with what the best of more heads would gain."""
     if not gains:
         return f"no fewer than {needs.at} heads [{needs.low}, {needs.high}], the most that were tried; more may gain"
-    most = max(gains, key=lambda count: gains[count][0])
+    most = max(gains, key=lambda count: (gains[count][0], count))
     gain, margin = (difference_words(metric, each) for each in gains[most])
     more = "no more than chance" if flat else f"{gain}, plus or minus {margin}"
     verb = "is" if needs.at == 1 else "are"
     return f"{count_of_heads(needs.at)} {verb} enough [{needs.low}, {needs.high}]; {most} would gain {more}"
 
 
-def _too_few(curve: ErrorCurve, place: int, examples: int, metric: Metric, within: float) -> tuple[str, ...]:
-    """Say how many validation examples would show what these cannot."""
-    visible = CHANCE * float(curve.margins[0] if curve.flat else curve.margins[: place + 1].max())
-    wanted = within * float(curve.errors[0] if curve.flat else curve.gains[0])
-    if not visible > wanted > visible / MOST:
+def _would_tell(curve: ErrorCurve, place: int, examples: int, within: float) -> int | None:
+    """Return how many validation examples would show what these cannot; None where they can, or no number would."""
+    visible, wanted = _visible(curve, place), _wanted(curve, within)
+    return _rounded(examples * (visible / wanted) ** 2) if visible > wanted > visible / MOST else None
+
+
+def _visible(curve: ErrorCurve, place: int) -> float:
+    """Return the gain that chance would exceed one time in twenty."""
+    best = int(np.argmin(curve.measured))
+    return CHANCE * float(curve.apart[0, best] if curve.flat else curve.apart[: place + 1, best].max())
+
+
+def _wanted(curve: ErrorCurve, within: float) -> float:
+    """Return the gain to be seen: a share of what heads gain, or where they gain nothing, of the error."""
+    return within * float(curve.errors[0] if curve.flat else curve.gains[0])
+
+
+def _telling(needs: Interval, more: int | None) -> str:
+    """Say how many validation examples would narrow an interval of several larger head counts."""
+    return "" if more is None or needs.high <= needs.at + 1 else f"; about {more:,} validation examples would tell"
+
+
+def _too_few(curve: ErrorCurve, more: int | None, metric: Metric, within: float) -> tuple[str, ...]:
+    """Say what these validation examples show, and what more of them would."""
+    if more is None:
         return ()
-    more = examples * (visible / wanted) ** 2
-    return (
-        f"{examples:,} validation examples show a gain of {difference_words(metric, visible)}; "
-        f"about {_rounded(more):,} would show {difference_words(metric, wanted)}",
-    )
+    visible = difference_words(metric, _visible(curve, int(curve.enough(within))))
+    wanted = difference_words(metric, _wanted(curve, within))
+    return (f"these validation examples show a gain of {visible}; about {more:,} would show {wanted}",)
 
 
 def _rounded(count: float) -> int:

@@ -228,3 +228,11 @@ def mean_and_scale(values: Any, axes: tuple[int, ...] = (0,)) -> tuple[Any, Any]
     if known is not values:
         mean, deviation = mean.astype(values.dtype), deviation.astype(values.dtype)
     return mean, np.where(deviation > 0, deviation, 1.0).astype(deviation.dtype)
+
+
+def validation_of(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return validation tokens and targets in the task's units, and the scale by which errors are divided, or None."""
+    split = task.examples(train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed)
+    content, targets = (np.asarray(part) for part in split.validation)
+    has_units = spec.standardises and not isinstance(task.objective, AbstractLabelObjective)
+    return content, targets, target_units(task, np.asarray(split.train.targets))[1] if has_units else None

@@ -9,6 +9,9 @@ DESCENT_SHARE = 0.25
 DESCENT_RATE = 0.3
 """Its peak learning rate, as a share of theirs: enough to move on, too little to lose what was learned."""
 
+VALIDATED, MAX_SPLITS = 1500, 5
+"""Validation examples of all splits together that are enough to compare head counts, and the most splits."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchEffort:
@@ -31,6 +34,10 @@ class SearchEffort:
     draws: int
     continuations: int
     more_seeds: int
+
+    def splits_of(self, validation_examples: int) -> int:
+        """Return on how many splits of stored examples head counts are compared where none is needed."""
+        return self.draws if self.draws == 1 else min(MAX_SPLITS, max(self.draws, -(-VALIDATED // validation_examples)))
 
 
 EFFORTS: dict[str, SearchEffort] = {

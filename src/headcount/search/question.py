@@ -88,6 +88,8 @@ class Question:
     def random(self, heads: Sequence[int], seeds: Iterable[int], *, draw: int = 0, rate: float = 1.0) -> list[Cell]:
         """Add random starts, at every length, at a share of the learning rate; with many heads at a smaller one."""
         cells = []
+        if not heads:
+            return cells
         for cell in self._sweep(heads, self.lengths, [self.data_seed(draw)], seeds).cells:
             share = rate * min(1.0, FULL_RATE_HEADS / cell.model["heads"])
             cell = replace(cell, train=replace(cell.train, learning_rate=share * self.train.learning_rate))

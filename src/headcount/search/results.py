@@ -1,11 +1,14 @@
 """What has been trained of a question, as the rounds see it."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from ..answer import Answer, answer, error_table
+from ..answer.enough import CHANCE, sampling_error
+from ..answer.metric import metric_of
 from ..answer.signals import SOLVED, has_learned
 from ..models.base import HeadElimination
 from ..store import Cell, Outcome, Record
@@ -46,6 +49,35 @@ class SearchResults:
     def tried(self, heads: int, draw: int) -> list[Record]:
         """Return the finished records of a head count at the length that has the fewest."""
         return min((self._of(draw, heads, length) for length in self.question.lengths), key=len)
+
+    def starts(self, heads: int, draw: int) -> int:
+        """Count the random starts of a head count, at the length that has the fewest."""
+        return min(
+            sum(record.cell.start == "random" for record in self._of(draw, heads, length))
+            for length in self.question.lengths
+        )
+
+    def differ(self, few: int, many: int, draw: int) -> bool:
+        """Whether the larger of two head counts does better, at some length, by more than chance explains."""
+        return any(self._differ(few, many, length, draw) for length in self.question.lengths)
+
+    def _differ(self, few: int, many: int, length: int, draw: int) -> bool:
+        errors = [self._ranked(heads, length, draw)[:1] for heads in (few, many)]
+        if not all(errors):
+            return True
+        less, more = (records[0].error for records in errors)
+        metric, examples = metric_of(self._finished()), self.validation_examples
+        margin = np.hypot(*(sampling_error(metric, error, examples) for error in (less, more)))
+        return less - more > CHANCE * margin
+
+    @functools.cached_property
+    def validation_examples(self) -> int:
+        """How many validation examples there are, at the first length."""
+        question = self.question
+        task, train = question.task.at(question.lengths[0]), question.train
+        return len(
+            task.examples(train.train_examples or 1, train.validation_examples, train.data_seed).validation.targets
+        )
 
     def descents(self, heads: int, above: int, draw: int) -> int:
         """Count the models of a head count that descend from `above` heads, at the length that has the fewest."""

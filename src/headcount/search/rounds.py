@@ -16,6 +16,7 @@ The rounds are a function of the results alone, and each sees only what earlier 
 an interruption asks for the same cells in the same order.
 """
 
+import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -70,6 +71,8 @@ class _SearchRounds:
         top = yield from self._largest()
         yield from self._settled(top, draw=0)
         answer = results.answer(0)
+        if answer.heads is None:
+            yield from self._other_splits(top)
         for draw in range(1, effort.draws):
             if answer.heads is None or not question.can_draw(draw):
                 return
@@ -93,11 +96,30 @@ class _SearchRounds:
         yield from self._at_top(top, effort.top_seeds, 0, f"{top} heads", fewest)
         while max(self.results.estimates(top, 0), default=0) > ROOM * top:
             larger = [count for count in TOPS if top < count <= question.most]
-            if not larger:
+            if not larger or not (yield from self._falls_up_to(top)):
                 break
             top = larger[0]
             yield from self._at_top(top, effort.top_seeds, 0, f"{top} heads, for room")
         return top
+
+    def _falls_up_to(self, top: int) -> Generator[Round, None, bool]:
+        """Train about two thirds of the heads, and say whether the largest count does better than chance explains."""
+        below = max((count for count in TOPS if count < top and count >= self.question.heads[0]), default=None)
+        if below is None or self.question.task.endless:
+            return True
+        yield Round(f"{below} heads, to compare with {top}", tuple(self.question.random([below], range(OTHER_SEEDS))))
+        return self.results.differ(below, top, 0)
+
+    def _other_splits(self, top: int) -> Iterator[Round]:
+        """Train the head counts that random starts were tried at on other splits of few stored examples."""
+        question, results = self.question, self.results
+        if question.task.endless or not results.learned(top, 0):
+            return
+        counts = [count for count in question.between(1, top) if results.starts(count, 0) >= OTHER_SEEDS]
+        for draw in range(1, self.effort.splits_of(results.validation_examples)):
+            if question.can_draw(draw):
+                cells = question.random(counts, range(OTHER_SEEDS), draw=draw)
+                yield Round(f"split {draw + 1} of the data", tuple(cells))
 
     def _at_top(self, top: int, seeds: int, draw: int, why: str, others: Sequence[Cell] = ()) -> Iterator[Round]:
         """Train random starts to descend from; more, at smaller rates, where most got stuck."""
@@ -156,15 +178,24 @@ class _SearchRounds:
         if not results.learned(top, 0):
             return [question.continued(parent) for parent in results.best(top, 0, effort.parents)] if longer else []
         near = self._near({*results.estimates(top, 0), *results.steepest(0)}, top)
-        sparse = [count for count in question.between(1, top - 1) if len(results.tried(count, 0)) < OTHER_SEEDS]
+        untried = question.between(1, top - 1)
+        if not question.task.endless:  # of users' data more is asked for only where head counts differ
+            gaps = self._gaps(top)
+            near = [count for count in near if any(few <= count <= many for few, many in gaps)]
+            untried = [middle for few, many in gaps for middle in self._middle(few, many)]
+        sparse = [count for count in untried if len(results.tried(count, 0)) < OTHER_SEEDS]
         stages = [
-            lambda: [cell for count in sparse for cell in self._descended(count, top, 0)],
-            lambda: question.random(near, range(effort.low_seeds)) if near else [],
+            lambda: (
+                [cell for count in sparse for cell in self._descended(count, top, 0)]
+                if question.task.endless
+                else question.random(sparse, range(OTHER_SEEDS))
+            ),
+            lambda: question.random(near, range(effort.low_seeds)),
             lambda: [
                 question.continued(parent)
                 for count in (*near, top)
                 for parent in results.best(count, 0, effort.parents)
-                if longer
+                if longer and (question.task.endless or near)
             ],
             lambda: [cell for count in near for cell in self._descended(count, top, 0)],
         ]
@@ -173,6 +204,17 @@ class _SearchRounds:
             if cells:
                 return cells
         return []
+
+    def _gaps(self, top: int) -> list[tuple[int, int]]:
+        """Return neighbours among the head counts tried where the larger one does better than chance explains."""
+        results = self.results
+        tried = [count for count in self.question.between(1, top) if len(results.tried(count, 0)) >= OTHER_SEEDS]
+        return [(few, many) for few, many in itertools.pairwise(tried) if results.differ(few, many, 0)]
+
+    def _middle(self, few: int, many: int) -> list[int]:
+        """Return the head count in the middle of two, by their ratio; none where there is none between them."""
+        between = self.question.between(few + 1, many - 1)
+        return sorted(between, key=lambda count: abs(count - (few * many) ** 0.5))[:1]
 
     def _descended(self, heads: int, above: int, draw: int, *, children: int = 1) -> list[Cell]:
         """Return models of `heads` heads, descended from the best ones of `above` heads at every length.

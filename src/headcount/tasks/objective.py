@@ -36,6 +36,10 @@ class AbstractObjective(ABC):
         """Grade all validation examples: every grade by name."""
 
     @abstractmethod
+    def example_errors(self, answers: Array, targets: Array) -> Float[Array, " examples"]:
+        """Return what every example adds to the error, which is their mean."""
+
+    @abstractmethod
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
         """Return the error of the best constant answer to these examples, and its standard error over them."""
 
@@ -51,6 +55,10 @@ class Regression(AbstractObjective):
     def grades(self, answers: Array, targets: Array) -> Grades:
         variance = jnp.mean((targets - jnp.mean(targets, axis=0)) ** 2)
         return {"nmse": jnp.mean((answers - targets) ** 2) / variance}
+
+    def example_errors(self, answers: Array, targets: Array) -> Float[Array, " examples"]:
+        variance = jnp.mean((targets - jnp.mean(targets, axis=0)) ** 2)
+        return jnp.mean((answers - targets) ** 2, axis=tuple(range(1, targets.ndim))) / variance
 
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
         """Return the error of the mean of the targets, which is 1 by definition."""
@@ -77,6 +85,9 @@ class AbstractLabelObjective(AbstractObjective):
     def grades(self, answers: Array, targets: Int[Array, " examples"]) -> Grades:
         entropy, error = self.loss(answers, targets)
         return {"error": error, "cross_entropy": entropy}
+
+    def example_errors(self, answers: Array, targets: Int[Array, " examples"]) -> Float[Array, " examples"]:
+        return (ranks(self.scores(answers), targets) > 1).astype(jnp.float32)
 
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
         """Return the error of the most frequent label."""
