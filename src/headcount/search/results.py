@@ -68,7 +68,7 @@ class SearchResults:
         less, more = (records[0].error for records in errors)
         metric, examples = metric_of(self._finished()), self.validation_examples
         margin = np.hypot(*(sampling_error(metric, error, examples) for error in (less, more)))
-        return less - more > CHANCE * margin
+        return bool(less - more > CHANCE * margin)
 
     @functools.cached_property
     def validation_examples(self) -> int:
