@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
 
 from headcount.answer import ERROR_RATE, NMSE, ErrorTable, answer
-from headcount.answer.enough import WITHIN, sampling_errors
+from headcount.answer.enough import WITHIN, effective_draws, never_rising, sampling_errors
 
 HEADS = (1, 2, 3, 4, 6, 8, 12)
 GRADUAL = np.array([0.056, 0.042, 0.03, 0.025, 0.022, 0.021, 0.02])
@@ -37,11 +38,10 @@ def deviation_of(curve, examples, metric):
     return np.sqrt(curve * (1 - curve) / examples) if metric is ERROR_RATE else curve * np.sqrt(2 / examples)
 
 
-def truth(curve, examples, metric=ERROR_RATE):
-    """The fewest heads that are enough by the curve itself, with the standard errors of these many examples."""
-    gains, deviation = curve - curve.min(), deviation_of(curve, examples, metric)
-    tolerance = np.minimum(WITHIN * gains[0], np.hypot(deviation, deviation[-1]))
-    return HEADS[int(np.argmax(gains <= tolerance))]
+def truth(curve):
+    """The fewest heads that leave a tenth of what heads gain, or five per cent of the error, by the curve itself."""
+    gains = curve - curve.min()
+    return HEADS[int(np.argmax(gains <= max(WITHIN * gains[0], 0.05 * curve.min())))]
 
 
 @pytest.mark.parametrize("examples", [360, 2000, 20_000])
@@ -49,7 +49,7 @@ def truth(curve, examples, metric=ERROR_RATE):
 def test_the_interval_holds_the_true_count(curve, examples):
     found = [answer(measured(curve, examples=examples, seed=seed), examples=examples) for seed in range(40)]
     assert all(each.kind in ("enough", "none", "floor") for each in found)
-    holding = [each.low <= truth(curve, examples) <= each.high for each in found if each.needs]
+    holding = [each.low <= truth(curve) <= each.high for each in found if each.needs]
     assert np.mean(holding) >= 0.85
     assert len(holding) >= 20
 
@@ -60,7 +60,7 @@ def test_a_gradual_curve_is_answered_with_what_more_heads_gain(metric, examples)
     assert answer(table).kind == "none"
     found = answer(table, examples=examples)
     assert (found.kind, found.limit) == ("enough", "heads")
-    assert truth(GRADUAL, examples, metric) in range(found.low, found.high + 1)
+    assert truth(GRADUAL) in range(found.low, found.high + 1)
     assert set(found.gains) == {count for count in HEADS if count > found.heads}
     for count, (gain, margin) in found.gains.items():
         true = GRADUAL[HEADS.index(found.heads)] - GRADUAL[HEADS.index(count)]
@@ -106,12 +106,59 @@ def test_few_examples_leave_more_head_counts_open_and_say_how_many_would_tell():
     assert not any("would show" in note for note in many.notes)
 
 
-def test_every_draw_of_the_data_is_in_the_interval():
-    table = measured(GRADUAL, examples=1000, draws=4)
-    found = answer(table, examples=1000)
-    alone = [answer(table.select(data_seed=draw), examples=1000).heads for draw in range(4)]
-    assert found.low <= min(alone)
-    assert max(alone) <= found.high
+def paired_entries(examples, *, draws=1, metric=ERROR_RATE, share=0.2, shared=0.6):
+    """What would be stored of models that share most of what chance does to their errors."""
+    variance = (1 - shared) * deviation_of(GRADUAL, examples, metric) ** 2
+    errors = np.sqrt((variance[:, None] + variance) * (1 - np.eye(len(HEADS))))
+    entry = {"length": 8, "heads": list(HEADS), "share": share, "errors": errors.tolist()}
+    return [entry | {"data_seed": draw} for draw in range(draws)]
+
+
+def test_pairs_narrow_the_interval_and_still_hold_the_true_count():
+    tables = [measured(GRADUAL, examples=3000, seed=seed, scatter=0.02) for seed in range(30)]
+    alone = [answer(table, examples=3000) for table in tables]
+    paired = [answer(table, examples=3000, paired=paired_entries(3000)) for table in tables]
+    width = lambda found: np.mean([each.high - each.low for each in found])  # noqa: E731
+    assert width(paired) < width(alone)
+    assert np.mean([each.low <= truth(GRADUAL) <= each.high for each in paired]) >= 0.85
+
+
+def test_more_draws_of_the_data_narrow_the_interval():
+    few, many = (
+        [
+            answer(
+                measured(GRADUAL, examples=1000, draws=draws, seed=seed, scatter=0.02),
+                examples=1000,
+                paired=paired_entries(1000, draws=draws),
+            )
+            for seed in range(10)
+        ]
+        for draws in (1, 5)
+    )
+    assert np.mean([each.high - each.low for each in many]) < np.mean([each.high - each.low for each in few])
+
+
+@given(st.integers(0, 1000), st.integers(1, 12))
+def test_the_fit_that_never_rises_is_the_isotonic_regression(seed, heads):
+    random = np.random.default_rng(seed)
+    errors, weights = random.normal(size=(2, 3, heads)), random.uniform(0.1, 10, size=heads)
+    fitted = never_rising(errors, weights)
+    for place in np.ndindex(2, 3):
+        slow = isotonic_regression(errors[place], weights=weights, increasing=False).x
+        np.testing.assert_allclose(fitted[place], slow, atol=1e-9)
+
+
+def test_draws_that_validate_the_same_examples_count_for_less():
+    assert effective_draws(4, 0.0) == 4
+    assert effective_draws(1, 0.3) == pytest.approx(1)
+    assert 2 < effective_draws(5, 0.2) < 5
+    assert effective_draws(100, 0.2) == pytest.approx(5)
+
+
+def test_of_pairs_that_were_stored_those_of_other_head_counts_are_left_out():
+    table = measured(GRADUAL, examples=1000)
+    others = [entry | {"heads": [1, 2, 3], "errors": np.zeros((3, 3)).tolist()} for entry in paired_entries(1000)]
+    assert answer(table, examples=1000, paired=others) == answer(table, examples=1000)
 
 
 @given(st.floats(0.0, 0.9), st.floats(0.0, 0.9), st.integers(0, 20))

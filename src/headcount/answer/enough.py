@@ -1,8 +1,9 @@
 """The fewest heads that are enough: an answer where the error falls with heads, and no sharp drop says how many.
 
 A head count is enough if its error is above the best head count's by at most a tenth of what heads gain over the fewest
-tried, and by no more than the standard error of that difference. This is a choice for these models and these data.
-Nothing follows from it about the task, and no theorem is about it: those are about `needs`.
+tried, and by no more than the standard error of that difference; or by less than five per cent of the error itself.
+This is a choice for these models and these data. Nothing follows from it about the task, and no theorem is about it:
+those are about `needs`.
 
 A model of more heads can do what one of fewer does, so the errors are fitted by a curve that never rises (isotonic
 regression): one lucky model among worse ones of more heads is chance, and does not set the mark for the others.
@@ -14,14 +15,13 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.optimize import isotonic_regression
 
 from .._draws import named_generator
 from .answer_base import Answer, Interval, Unknown
 from .bootstrap import bootstrap, interval_of
 from .heads_rule import MAX_MISSED, NOT_ON_EVERY_DRAW, chance_missed
 from .metric import Metric
-from .signals import NO_SHARP_DROP, SOLVED, STILL_FALLING, UNSTABLE
+from .signals import ALIKE, NO_SHARP_DROP, SOLVED, STILL_FALLING, UNSTABLE
 from .table import ErrorTable
 from .words import count_of_heads, difference_words
 
@@ -58,10 +58,8 @@ class ErrorCurve:
     ) -> "ErrorCurve":
         """Return the curve of measured errors, each with the standard error of its own."""
         # Where all starts got stuck, training found less than fewer heads do: what is above chance is left out.
-        rows = np.minimum(measured, np.minimum.accumulate(measured, axis=-1) + CHANCE * deviation)
-        rows = rows.reshape(-1, measured.shape[-1])
-        fitted = [isotonic_regression(row, weights=1 / deviation**2, increasing=False).x for row in rows]
-        return cls(np.reshape(fitted, measured.shape), measured, apart)
+        kept = np.minimum(measured, np.minimum.accumulate(measured, axis=-1) + CHANCE * deviation)
+        return cls(never_rising(kept, 1 / deviation**2), measured, apart)
 
     @property
     def gains(self) -> Float[np.ndarray, "*resamples heads"]:
@@ -76,17 +74,30 @@ class ErrorCurve:
 
     @property
     def flat(self) -> Bool[np.ndarray, "*resamples"]:
-        """Whether more heads than the fewest tried gain no more than chance does."""
-        return np.asarray(self.gains[..., 0] <= CHANCE * self.margins[..., 0])
+        """Whether more heads than the fewest tried gain no more than chance does, or hardly anything."""
+        return np.asarray(self.gains[..., 0] <= np.maximum(CHANCE * self.margins[..., 0], self.trifle[..., 0]))
+
+    @property
+    def trifle(self) -> Float[np.ndarray, "*resamples one"]:
+        """The share of the smallest error within which errors are alike, whatever the sampling error."""
+        return (ALIKE - 1) * np.maximum(self.errors[..., -1:], 0.0)
 
     def gain(self, place: int, more: int) -> tuple[float, float]:
         """Return what the head count at one place gains over that at another, and the margin that chance leaves."""
         return float(self.errors[place] - self.errors[more]), CHANCE * float(self.apart[place, more])
 
-    def enough(self, within: float) -> Int[np.ndarray, "*resamples"]:
-        """Return the place of the fewest heads that are enough."""
-        tolerance = np.minimum(within * self.gains[..., :1], self.margins)
-        return np.asarray(np.where(self.flat, 0, np.argmax(self.gains <= tolerance, axis=-1)))
+    def within(self, share: float) -> Int[np.ndarray, "*resamples"]:
+        """Return the place of the fewest heads that leave at most this share of what heads gain."""
+        return self._fewest(share * self.gains[..., :1])
+
+    def enough(self, share: float) -> Int[np.ndarray, "*resamples"]:
+        """Return the place of the fewest heads that do so, and whose error is not above the best one's by more than
+        the standard error of that difference."""
+        return self._fewest(np.minimum(share * self.gains[..., :1], self.margins))
+
+    def _fewest(self, tolerance: Float[np.ndarray, "*resamples heads"]) -> Int[np.ndarray, "*resamples"]:
+        place = np.argmax(self.gains <= np.maximum(tolerance, self.trifle), axis=-1)
+        return np.asarray(np.where(self.flat, 0, place))
 
 
 @dataclass(frozen=True)
@@ -132,26 +143,41 @@ class DataDraws:
 
     def by_seeds(self, resamples: int, seed: int) -> ErrorCurve:
         """Return curves of resampled seeds."""
-        return self._curve(self._resampled(resamples, seed).mean(axis=0))
+        return self._curve(self._resampled(resamples, seed))
 
     def by_examples(self, resamples: int, seed: int) -> ErrorCurve:
-        """Return curves of resampled seeds, validation examples and draws of the data."""
-        generator = named_generator(seed, "resampled validation examples")
+        """Return curves of resampled seeds and validation examples."""
         drawn = self._resampled(resamples, seed)
-        chosen = generator.integers(len(drawn), size=(len(drawn), resamples))
-        errors = np.take_along_axis(drawn, chosen[..., None], axis=0).mean(axis=0)
         # Noise whose differences have these standard errors: what all head counts share cancels.
         centre = np.eye(len(self.apart)) - 1 / len(self.apart)
         values, vectors = np.linalg.eigh(-0.5 * centre @ self.apart**2 @ centre)
-        noise = generator.normal(size=errors.shape) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
-        return self._curve(errors + noise)
+        noise = named_generator(seed, "resampled validation examples").normal(size=drawn.shape)
+        return self._curve(drawn + noise * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
 
-    def _resampled(self, resamples: int, seed: int) -> Float[np.ndarray, "draws resamples heads"]:
+    def _resampled(self, resamples: int, seed: int) -> Float[np.ndarray, "resamples heads"]:
         best = [bootstrap(table.errors, resamples, seed + i).best for i, table in enumerate(self.tables)]
-        return np.mean(best, axis=-1)
+        return np.mean(best, axis=(0, -1))
 
     def _curve(self, measured: Float[np.ndarray, "*resamples heads"]) -> ErrorCurve:
         return ErrorCurve.fitted(measured, self.deviation, self.apart)
+
+
+def never_rising(
+    errors: Float[np.ndarray, "*resamples heads"], weights: Float[np.ndarray, " heads"]
+) -> Float[np.ndarray, "*resamples heads"]:
+    """Return the least-squares fit that never rises, by its min-max formula: all rows at once.
+
+    It is the smallest, over beginnings a up to a place, of the largest mean from a to an end b from that place on.
+    """
+    count = errors.shape[-1]
+    sums = np.cumsum(np.concatenate([np.zeros((*errors.shape[:-1], 1)), errors * weights], axis=-1), axis=-1)
+    totals = np.cumsum(np.concatenate([[0.0], weights]))
+    begin, end = np.arange(count)[:, None], np.arange(1, count + 1)
+    valid = begin < end
+    means = (sums[..., None, 1:] - sums[..., :-1, None]) / np.where(valid, totals[1:] - totals[:-1, None], 1.0)
+    means = np.where(valid, means, -np.inf)
+    largest = np.flip(np.maximum.accumulate(np.flip(means, axis=-1), axis=-1), axis=-1)  # over ends from a place on
+    return np.min(np.where(begin <= np.arange(count), largest, np.inf), axis=-2)
 
 
 def _squares(entry: Mapping[str, Any], heads: Sequence[int]) -> Float[np.ndarray, "heads heads"]:
@@ -196,8 +222,8 @@ def enough_heads(
     heads = first.values("heads")
     at = heads[place]
     unknowns: dict[Unknown, Interval] = {
-        "seeds": Interval(at, *interval_of(heads, place, by_seeds.enough(within))),
-        "data": Interval(at, *interval_of(heads, place, again.enough(within))),
+        "seeds": Interval(at, *interval_of(heads, place, by_seeds.within(within))),
+        "data": Interval(at, *interval_of(heads, place, again.within(within))),
     }
     if place > 0:
         missed = chance_missed(first.relative, first.values("seed"), place, SOLVED) > MAX_MISSED
@@ -211,7 +237,7 @@ def enough_heads(
         kind="enough",
         limit="neither" if curve.flat else "heads",
         error=float(first.reduced("seed").errors[place].max()),
-        support=float(np.mean(again.enough(within) == place)),
+        support=float(np.mean(again.within(within) == place)),
         silent=None,
         gains=gains,
         notes=(*found.notes, *_too_few(curve, more, metric, within)),

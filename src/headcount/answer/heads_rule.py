@@ -205,7 +205,8 @@ def _floor_sentence(judged: ErrorTable, at: int) -> str:
     most = judged.values("heads")[-1]
     floor = error_words(judged.metric, judged.errors.min(axis=0))
     floor = f"{floor} wrong" if judged.metric.baseline is None else floor
-    return f"{count_of_heads(at)} {'does' if at == 1 else 'do'} as well as {most}, and none gets below {floor}"
+    alike = f"{count_of_heads(at)} {'does' if at == 1 else 'do'} as well as {most}"
+    return f"{alike}, and none gets below {floor}" if judged.errors.min() > 0 else f"{alike}; differences are chance"
 
 
 def _drop_at(

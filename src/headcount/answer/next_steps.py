@@ -256,7 +256,8 @@ def _few_examples(of: Situation) -> Iterator[NextStep]:
 
 def _flat(of: Situation) -> Iterator[NextStep]:
     """Lower an error that no head count lowers."""
-    if of.answer.kind != "floor":
+    flat = of.answer.kind == "floor" or (of.answer.kind == "enough" and of.answer.limit == "neither")
+    if not flat or of.unsolved is None:
         return
     floor = "" if of.answer.floor is None else f" ({error_words(of.table.metric, [of.answer.floor])})"
     yield of.step(

@@ -11,7 +11,7 @@ from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, POOLED, Baseline
 from .heads_rule import judged_errors
-from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
+from .signals import ALIKE, GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
 from .table import ErrorTable
 from .words import (
     BELOW_EXACT,
@@ -25,8 +25,6 @@ from .words import (
     size_of,
 )
 
-ALIKE = 1.05
-"""Errors within this factor are alike, whatever the sampling error."""
 SAMPLING = 2.0
 """Standard errors within which two errors cannot be told apart."""
 SOLVED_WELL = 1e-3

@@ -41,6 +41,8 @@ move. The second is for floors above LOW_FLOOR, where a difference of twelve per
 LOW_FLOOR = 0.05
 MIN_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
+ALIKE = 1.05
+"""Errors within this factor are alike, whatever the sampling error."""
 LUCK = 2.0
 """Errors within this factor of the smallest may be a matter of luck."""
 TRIFLE = 1e-3
