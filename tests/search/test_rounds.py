@@ -8,10 +8,11 @@ import pytest
 
 from headcount.models import ClassTokenSpec
 from headcount.search import EFFORTS
+from headcount.store import TrainSpec
 from headcount.tasks import ArrayTask
 
 from ..helpers.sweeps import TASK, class_token
-from .playing import a_question, needing, play
+from .playing import a_question, needing, play, scatter
 
 FOUR = needing(4)
 
@@ -166,6 +167,51 @@ def test_fields_that_do_not_go_with_fewer_heads_are_not_descended():
     """Heads that share a width: a rank of 16 is more than one of the narrow heads carries."""
     shared = lambda heads, **_: ClassTokenSpec.with_total_dim(32, heads=heads, rank=16)  # noqa: E731
     assert not a_question([1, 2, 4, 8], model=shared).removes_heads
+
+
+# Of data that a user stored, more is asked for only where head counts differ.
+
+
+def stored_data(examples=1000):
+    x = np.random.default_rng(0).normal(size=(examples, 4, 1))
+    return ArrayTask(x, x[:, :, 0].max(axis=1))
+
+
+def of_stored_data(**changes):
+    train = TrainSpec(steps=4, train_examples=8000, validation_examples=2000)
+    return a_question(most=32, task=stored_data(), train=train, **changes)
+
+
+def gradual(cell):
+    return scatter(cell) ** 0.05 * (0.1 + 0.3 / cell.model["heads"])
+
+
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+def test_heads_that_make_no_difference_are_soon_enough(effort):
+    played = play(lambda cell: 0.3 * scatter(cell) ** 0.05, 10, of_stored_data(), effort)
+    assert max(played.heads) == 12, "12 do no better than 8, so more are not tried"
+    endless = play(lambda cell: 0.3 * scatter(cell) ** 0.05, 10, a_question(most=32), effort)
+    assert len(played.cells) < len(endless.cells)
+
+
+def test_where_the_error_falls_gradually_the_counts_between_are_tried():
+    played = play(gradual, 10, of_stored_data())
+    assert {1, 2, 3} <= played.heads
+    assert played.answer.heads is None, "no drop"
+    draws = Counter(cell.train.data_seed for cell in played.cells)
+    assert len(draws) == EFFORTS["normal"].splits_of(200) == 5
+    assert {cell.start for cell in played.cells if cell.train.data_seed} == {"random"}
+
+
+def test_the_least_effort_splits_once():
+    assert {cell.train.data_seed for cell in play(gradual, 10, of_stored_data(), "quick").cells} == {0}
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 3, 5, 8, 10])
+@pytest.mark.parametrize("looks", [2, 9])
+def test_a_drop_of_stored_data_is_found_wherever_it_is(distinct, looks):
+    played = play(needing(distinct), looks, of_stored_data())
+    assert played.answer.heads == distinct
 
 
 # The same again.

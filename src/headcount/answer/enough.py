@@ -263,8 +263,8 @@ def sampling_error(
     """
     if metric.baseline is None:
         share = (np.asarray(errors) * examples + 1) / (examples + 2)
-        return np.sqrt(share * (1 - share) / examples)
-    return np.sqrt(2 / examples) * np.maximum(errors, SOLVED)
+        return np.asarray(np.sqrt(share * (1 - share) / examples))
+    return np.asarray(np.sqrt(2 / examples) * np.maximum(errors, SOLVED))
 
 
 def _enough_sentence(needs: Interval, gains: Mapping[int, tuple[float, float]], flat: bool, metric: Metric) -> str:

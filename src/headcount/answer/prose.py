@@ -11,7 +11,16 @@ from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, POOLED, Baseline
 from .heads_rule import judged_errors
-from .signals import ALIKE, GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
+from .signals import (
+    ALIKE,
+    GROWS_WITH_LENGTH,
+    MIN_FOLD,
+    NO_SHARP_DROP,
+    NOT_LEARNED,
+    NOTHING_LEARNED,
+    SOLVED,
+    STILL_FALLING,
+)
 from .table import ErrorTable
 from .words import (
     BELOW_EXACT,
