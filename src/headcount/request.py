@@ -15,6 +15,7 @@ from . import recipes
 from ._limits import require_within, shortened
 from ._options import option
 from .answer.words import listed
+from .data.texts import as_texts
 from .engine import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
 from .engine.sweep import TRAIN_FIELDS, require_axes_fit
 from .errors import InputError, did_you_mean, require, require_count
@@ -22,13 +23,14 @@ from .models import AbstractSpec
 from .search import DEFAULT_EFFORT, EFFORTS, Question, effort_of
 from .store import TrainSpec, Value
 from .tasks import AbstractTask, ArrayTask
-from .tasks.find import DATA_OPTIONS, find_task
+from .tasks.find import DATA_OPTIONS, find_task, task_of_object
 from .tasks.presets import PRESET_OPTIONS
 
 EVERY_COMBINATION = "Every combination, as in the papers"
 TRAIN_OPTIONS = tuple(each.name for each in fields(TrainSpec) if each.name != "learning_rate")
 ARRAY_OPTIONS = tuple(signature(ArrayTask.__init__).parameters)[3:]
 """What can be said about x and y: the keywords of `ArrayTask`."""
+TABLE_OPTIONS = ("targets", "sequence", "tokens")
 TASK_OPTIONS = tuple(dict.fromkeys((*PRESET_OPTIONS, *DATA_OPTIONS, *ARRAY_OPTIONS)))
 OPTIONS = (*TRAIN_OPTIONS, *recipes.MODEL_OPTIONS, *TASK_OPTIONS)
 
@@ -258,9 +260,15 @@ def task_of(given: Any, y: Any, options: dict[str, Any], find: Callable[..., Abs
         named = f"{os.fspath(given)!r} is a file or a name, and brings its targets; for a file pass targets=..."
         require(y is None, f"{named} instead of y.", what="y")
         return find(given, **options)
+    if y is not None and isinstance(given, Mapping):
+        given, y = {**given, "y": y}, None
+    if y is not None and as_texts(given) is not None:
+        given, y = (given, y), None
     if y is None:
-        kind = type(given).__name__
-        raise InputError(f"x was given ({kind}) without targets: pass both, as in measure(x, y).", what="y")
+        unknown = [name for name in options if name not in (*ARRAY_OPTIONS, *TABLE_OPTIONS)]
+        of_others = f"{', '.join(unknown)} is for named tasks, images and passages; data were given."
+        require(not unknown, of_others, what=" ".join(unknown))
+        return task_of_object(given, **options)
     unknown = [name for name in options if name not in ARRAY_OPTIONS]
     of_others = f"{', '.join(unknown)} is for files and named tasks; x and y were given as arrays."
     require(not unknown, of_others, what=" ".join(unknown))

@@ -48,9 +48,10 @@ def read_sequences(
         empty = f"sequence {np.argmin(counts)} of x has no token; leave it out (mask is True where a token is there)."
         raise InputError(empty, what="mask")
     if vocabulary is not None or (array.ndim == 2 and array.dtype.kind in "iu"):
+        said = f"; {AS_NUMBERS}" if vocabulary is None else ""
         tokens, vocabulary = _read_ids(array, there, vocabulary)
         ids = f"token ids from 0 to {vocabulary - 1} with a learned embedding"
-        notes.append(f"x holds whole numbers, taken for {ids}; {AS_NUMBERS}")
+        notes.append(f"x holds whole numbers, taken for {ids}{said}")
     else:
         tokens = _finite(array.reshape(*array.shape[:2], -1), "x", there)
     if not there.all():
