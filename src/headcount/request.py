@@ -207,16 +207,26 @@ class Request:
 
     @property
     def _tried_heads(self) -> Sequence[int]:
+        """The head counts given, or the recipe's; of them those that divide total_dim, where any do."""
+        shared = self.options.get("total_dim") if self.model is None and "heads" not in (self.axes or {}) else None
+        usual = self._usual_heads
+        if not isinstance(shared, int):
+            return usual
+        return [count for count in usual if count > 0 and shared % count == 0] or usual
+
+    @property
+    def _usual_heads(self) -> Sequence[int]:
         """The head counts given; where none are, those of the recipe that one number of kv_heads divides.
 
-        Its first three multiples where that leaves fewer than two.
+        Its first three multiples where that leaves fewer than two. With total_dim the recipe's are more, as few divide.
         """
         shared = self.kv_heads
         if self.heads is not None:
             return self.heads
+        usual = recipes.HEADS if self.options.get("total_dim") is None else tuple(range(1, recipes.TOP_HEADS + 1))
         if not isinstance(shared, int) or self.model is not None or "heads" in (self.axes or {}):
-            return recipes.HEADS
-        dividing = tuple(count for count in recipes.HEADS if count % shared == 0)
+            return usual
+        dividing = tuple(count for count in usual if count % shared == 0)
         return dividing if len(dividing) > 1 else (shared, 2 * shared, 3 * shared)
 
     @property
@@ -231,9 +241,12 @@ class Request:
         tried = self._tried_heads
         without = {groups: [count for count in tried if count % groups] for groups in self._groups or ()}
         if isinstance(self.kv_heads, int) and self.heads is None:
-            without = {self.kv_heads: [count for count in recipes.HEADS if count not in tried]}
+            without = {self.kv_heads: [count for count in recipes.HEADS if count not in self._usual_heads]}
         words = [f"kv_heads {groups} with {listed(counts)} heads" for groups, counts in without.items() if counts]
-        return (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
+        notes = (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
+        odd = [count for count in self._usual_heads if count not in tried]
+        total = self.options.get("total_dim")
+        return (*notes, f"left out, as heads must divide total_dim {total}: {listed(odd)} heads") if odd else notes
 
     def _model_and_train(self) -> tuple[Callable[..., AbstractSpec], TrainSpec]:
         """Return the models and the training: those given, or the recipe's with some options changed."""

@@ -22,7 +22,7 @@ NAMES = ("x", "y", "mask", "lengths", "x_validation", "y_validation", "mask_vali
 class Wanted(NamedTuple):
     """What a user says about examples.
 
-    The target's file or columns, the column of sequences, a target per token; how texts are read, and into how many ids.
+    The target's file or columns, the column of sequences, a target per token; how texts are read, and the most ids.
     """
 
     targets: str | None = None
@@ -34,7 +34,7 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LoadedExamples:
-    """Examples as `ArrayTask` takes them; `notes` say how they were read, and `columns` what their numbers are called."""
+    """Examples as `ArrayTask` takes them; `notes` say how they were read, `columns` name their numbers."""
 
     x: np.ndarray
     y: np.ndarray

@@ -100,7 +100,8 @@ def _require_present(path: Path, columns: Columns, row: Callable[[int], str]) ->
     where = (
         f"{len(found):,} of {total:,} values of column {worst} are missing, the first in {row(int(found[0]))}{others}"
     )
-    drop = f"leave out the {rows:,} rows without them (table.dropna() in pandas, table.drop_nulls() in polars)"
+    which = f"{rows:,} rows" if rows > 1 else "row"
+    drop = f"leave out the {which} without (table.dropna() in pandas, table.drop_nulls() in polars)"
     fix = f"{drop} or fill them in" if 2 * rows < total else f"remove the column{'s' if others else ''} or fill them in"
     raise InputError(f"{path}: {where}; {fix}.")
 

@@ -4,6 +4,7 @@ words    lower-cased words and punctuation marks; ids from 1 by frequency in the
 bytes    of the text in UTF-8, an id from 0 to 255 each; for texts without spaces, such as names or DNA
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -70,13 +71,14 @@ def token_ids(texts: list[Any], training: int, tokens: str | None, vocabulary: i
     if tokens is None:
         several = sum(len(text.split() if isinstance(text, str) else text) for text in texts) >= 2 * len(texts)
         tokens = "words" if several else "bytes"
+    longest = LONGEST[tokens] + 1  # one more shows that a text is cut
     if tokens == "bytes":
         fixed = vocabulary in (None, BYTE_IDS)
         require(fixed, what="vocabulary", given=vocabulary, needed=f"{BYTE_IDS} for bytes, or left out")
-        parts: list[Any] = [(t if isinstance(t, str) else " ".join(t)).encode(errors="replace") for t in texts]
-        how = f"bytes; {HINT.format(other='words')}"
-        return _cut([np.frombuffer(part, np.uint8).astype(int) for part in parts], tokens, BYTE_IDS, how)
-    words = [WORD.findall(t.lower()) if isinstance(t, str) else [str(each).lower() for each in t] for t in texts]
+        plain = (text if isinstance(text, str) else " ".join(text) for text in texts)
+        parts = [np.frombuffer(text[:longest].encode(errors="replace")[:longest], np.uint8) for text in plain]
+        return _cut([part.astype(int) for part in parts], tokens, BYTE_IDS, f"bytes; {HINT.format(other='words')}")
+    words = [_words(text, longest) for text in texts]
     counts, occurs = Counter[str](), Counter[str]()
     for each in words[:training]:
         counts.update(each)
@@ -90,6 +92,13 @@ def token_ids(texts: list[Any], training: int, tokens: str | None, vocabulary: i
     )
     ids = [np.array([kept.get(word, 0) for word in each], int) for each in words]
     return _cut(ids, tokens, len(kept) + 1, f"{how}; {HINT.format(other='bytes')}")
+
+
+def _words(text: Any, most: int) -> list[str]:
+    """Return the first words of a text, or of a list of words, in lower case."""
+    if isinstance(text, str):
+        return [found[0].lower() for found in itertools.islice(WORD.finditer(text), most)]
+    return [str(each).lower() for each in text[:most]]
 
 
 def _cut(ids: list[np.ndarray], tokens: str, vocabulary: int, how: str) -> TextIds:

@@ -30,7 +30,7 @@ FILE_OPTIONS = {
         "For a table of one row per token: the column that says which sequence a row belongs to.", "COLUMN"
     ),
     "tokens": Option(
-        "How texts are read: words (the most frequent, see --vocabulary) or bytes (default: words, of several per text).",
+        "How texts are read: words (the most frequent, see --vocabulary) or bytes (default: words, if texts have two).",
         "words|bytes",
     ),
     "labels": Option(
