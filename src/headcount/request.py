@@ -273,7 +273,10 @@ def task_of(given: Any, y: Any, options: dict[str, Any], find: Callable[..., Abs
         named = f"{os.fspath(given)!r} is a file or a name, and brings its targets; for a file pass targets=..."
         require(y is None, f"{named} instead of y.", what="y")
         return find(given, **options)
+    if y is None and isinstance(given, tuple) and len(given) == 2:
+        given, y = given
     if y is not None and isinstance(given, Mapping):
+        require("y" not in given, "y was given twice, in the dictionary and as y; give it once.", what="y")
         given, y = {**given, "y": y}, None
     if y is not None and as_texts(given) is not None:
         given, y = (given, y), None

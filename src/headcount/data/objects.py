@@ -5,6 +5,7 @@ They are known by what they can do, and no library is imported for them. A table
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +39,15 @@ def examples_of_object(given: Any, wanted: Wanted) -> LoadedExamples:
     if isinstance(given, tuple) and len(given) == 2:
         path = Path("(x, y)")
         return examples_of_arrays(path, {"x": given[0], "y": given[1]}, _of_arrays(path, wanted))
-    if isinstance(given, Mapping) and len(given) and all(map(_is_arrow, given.values())):
-        return examples_of_splits(
-            path, {str(name): functools.partial(_arrow_table, each) for name, each in given.items()}, wanted
-        )
-    if _is_arrow(given):
-        return examples_of_splits(path, {"train": functools.partial(_arrow_table, given)}, wanted)
+    splits = given if isinstance(given, Mapping) else {"train": given}
+    if len(splits) and all(map(_is_arrow, splits.values())):
+        tables = {str(name): functools.partial(_arrow_table, each) for name, each in splits.items()}
+        return examples_of_splits(path, tables, wanted)
     if isinstance(given, Mapping):
         return _of_mapping(path, {str(name): values for name, values in given.items()}, wanted)
-    if hasattr(given, "columns") and hasattr(given, "to_numpy") and hasattr(given, "__len__"):
-        return _of_columns(path, {str(name): given[name] for name in given.columns}, wanted)
+    names = getattr(given, "columns", None)
+    if names is not None and hasattr(given, "to_numpy"):
+        return _of_frame(path, given, list(names), wanted)
     return _of_items(path, given, wanted)
 
 
@@ -67,6 +67,16 @@ def _of_mapping(path: Path, named: dict[str, Any], wanted: Wanted) -> LoadedExam
     return _of_columns(path, named, wanted)
 
 
+def _of_frame(path: Path, frame: Any, names: list[Any], wanted: Wanted) -> LoadedExamples:
+    """Read a DataFrame of pandas or polars; an index is not read, and a note says so where it has a name."""
+    for name in names:
+        require(names.count(name) == 1, f'{path} has two columns called "{name}"; rename one.')
+    read = _of_columns(path, {str(name): frame[name] for name in names}, wanted)
+    index = getattr(getattr(frame, "index", None), "name", None)
+    note = f"{path.name}: the index {index} is not read; reset_index() makes a column of it"
+    return read if index is None else replace(read, notes=(*read.notes, note))
+
+
 def _of_columns(path: Path, named: dict[str, Any], wanted: Wanted) -> LoadedExamples:
     """Read the columns of a table."""
     require(len(named) > 1, f"{path} has only the columns {list(named)}; sequences and targets are needed.")
@@ -80,10 +90,9 @@ def _of_columns(path: Path, named: dict[str, Any], wanted: Wanted) -> LoadedExam
 def _of_arrays(path: Path, wanted: Wanted) -> Wanted:
     """Refuse what is said of columns where there are none."""
     for name in ("targets", "sequence"):
-        has = (
-            f"{path} has arrays x and y and no columns, so {name} {getattr(wanted, name)} is not needed; leave it out."
-        )
-        require(getattr(wanted, name) is None, has, what=name)
+        given = getattr(wanted, name)
+        needless = f"{path} has arrays x and y and no columns, so {name} {given} is not needed; leave it out."
+        require(given is None, needless, what=name)
     return wanted
 
 

@@ -29,7 +29,7 @@ PANDAS_INDEX = ("unnamed: 0", "__index_level_")
 SEGMENTS = "token_type_ids"
 TIMES = ("time", "date", "datetime", "timestamp", "day", "month", "year", *ID_NAMES)
 """Columns that more often say when or which than what."""
-DATE = re.compile(r"\d{4}-\d\d?-\d\d?\b|\d\d?[./]\d\d?[./]\d{2,4}\b")
+DATE = re.compile(r"(\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4})([T ][\d:.+Z-]*)?")
 MIN_BLOCKS = 10
 LISTED = 6
 """Columns that a message names."""
@@ -76,25 +76,18 @@ def examples_of_table(
 def missing_in(values: np.ndarray) -> np.ndarray:
     """Return which values are missing: None, NaN, and what pandas writes for them."""
     if values.dtype.kind == "O":
-        absent = (None.__class__.__name__, "NAType", "NaTType")
-        return np.array([type(v).__name__ in absent or (isinstance(v, float) and v != v) for v in values], bool)
-    flat = values.ndim == 1 and values.dtype.kind in "fMm"
-    return (
-        np.isnat(values)
-        if flat and values.dtype.kind != "f"
-        else np.isnan(values)
-        if flat
-        else np.zeros(len(values), bool)
-    )
+        kinds = ("NoneType", "NAType", "NaTType")
+        return np.array([type(v).__name__ in kinds or (isinstance(v, float) and v != v) for v in values], bool)
+    return values != values if values.ndim == 1 else np.zeros(len(values), bool)  # NaN and NaT alone are unequal
 
 
 def _require_present(path: Path, columns: Columns, row: Callable[[int], str]) -> None:
     """Raise `InputError` where values of flat columns are missing: how many, where, and what to do."""
-    places = {name: np.flatnonzero(missing_in(values)) for name, values in columns.items() if _is_flat(values)}
-    places = {name: found for name, found in places.items() if len(found)}
+    flat = {name: np.asarray(values) for name, values in columns.items() if _is_flat(values)}
+    places = {name: found for name, values in flat.items() if len(found := np.flatnonzero(missing_in(values)))}
     if not places:
         return
-    rows, total = len(set().union(*(map(int, found) for found in places.values()))), len(next(iter(columns.values())))
+    rows, total = len(np.unique(np.concatenate(list(places.values())))), len(next(iter(columns.values())))
     worst, found = max(places.items(), key=lambda each: len(each[1]))
     others = f", and in {_listed_columns([name for name in places if name != worst])}" if len(places) > 1 else ""
     where = (
@@ -109,9 +102,9 @@ def _require_present(path: Path, columns: Columns, row: Callable[[int], str]) ->
 def _about_times(names: list[str], wanted: Wanted) -> list[str]:
     """Return a note where columns seem to say when, or which, and are read as numbers."""
     when = [name for name in names if name.lower() in TIMES or name.lower().endswith("_id")]
-    order = "; tokens are in the order of the rows" if wanted.sequence is not None else ""
-    what = f"{_listed_columns(when)} is read as a number like any other{order}; remove it if it says only when or which"
-    return [what] if when else []
+    order = ", and tokens are in the order of the rows" if wanted.sequence is not None else ""
+    read = f"column {_listed_columns(when)}: read as a number of a token like any other{order}"
+    return [f"{read}; remove it if it only says when or which"] if when else []
 
 
 def _is_flat(values: Column) -> bool:
@@ -161,12 +154,10 @@ def _targets(path: Path, columns: Columns, names: list[str]) -> np.ndarray:
 def _require_numeric(path: Path, values: Column, name: str) -> None:
     if _kind(values) not in "fiub":
         first = f", such as {str(values[0])[:40]!r}" if _is_flat(values) else ""
-        is_date = _kind(values) in "Mm" or bool(first and DATE.match(str(values[0])))
+        is_date = _kind(values) in "Mm" or bool(first and DATE.fullmatch(str(values[0])))
         kind = "dates" if is_date else "text"
-        fix = (
-            "make days since the first of them" if is_date else "keep no other column but the target to read its words"
-        )
-        raise InputError(f"{path}: column {name} holds {kind}{first}, not numbers; {fix}, or remove it.")
+        fix = "make days of them" if is_date else "keep it and the target alone, and its words are read"
+        raise InputError(f"{path}: column {name} holds {kind}{first}, not numbers; remove it, or {fix}.")
 
 
 def _long(
@@ -270,7 +261,7 @@ def _is_text(columns: Columns, names: list[str]) -> bool:
     """Return whether these columns are one, of text: neither dates nor lists written as text."""
     values = columns[names[0]]
     first = str(values[0]).lstrip()
-    return len(names) == 1 and _kind(values) == "O" and not first.startswith("[") and not DATE.match(first)
+    return len(names) == 1 and _kind(values) == "O" and not first.startswith("[") and not DATE.fullmatch(first)
 
 
 def _ordered(path: Path, names: list[str]) -> tuple[list[str], list[list[str]]]:

@@ -36,10 +36,10 @@ class TextIds(NamedTuple):
 def as_texts(values: Any) -> list[Any] | None:
     """Return values as texts, or as lists of words, where they are such; None where they are not."""
     values = values.to_numpy() if hasattr(values, "to_numpy") else values
-    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not np.shape(values[:1])[:1]:
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray) or not len(values):
         return None
-    first = values[0] if len(values) else None
-    if isinstance(first, list | tuple | np.ndarray) and np.ndim(first) == 1 and len(first):
+    first = values[0]
+    if isinstance(first, list | tuple | np.ndarray) and len(first):
         first = first[0]
     return list(values) if isinstance(first, str) else None
 

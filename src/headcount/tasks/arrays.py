@@ -131,7 +131,7 @@ class ArrayTask(AbstractTask):
         require_choice("shorter", shorter, get_args(ShorterRule))
         share = isinstance(validation_fraction, float) and 0.05 <= validation_fraction <= 0.5
         require(share, what="validation_fraction", given=validation_fraction, needed="between 0.05 and 0.5")
-        _require_one_index(x, y)
+        require_one_index(x, y)
         tokens, self.vocabulary, about_x = read_sequences(x, mask, vocabulary)
         targets, self.classes, about_y = read_targets(y, labels=labels, answered_at=at)
         self.padded, asks = bool(np.isnan(tokens).any()), at == "query"
@@ -243,7 +243,7 @@ class ArrayTask(AbstractTask):
         return np.where(places < 0, np.nan, np.take_along_axis(values, np.maximum(places, 0), axis=1))
 
 
-def _require_one_index(x: Any, y: Any) -> None:
+def require_one_index(x: Any, y: Any) -> None:
     """Refuse pandas objects whose rows are called differently: pandas would pair them by name, arrays by place."""
     one, other = (getattr(each, "index", None) for each in (x, y))  # of a list it is a method
     if hasattr(one, "equals") and hasattr(other, "equals") and len(x) == len(y):

@@ -17,7 +17,7 @@ from ..data.objects import examples_of_object
 from ..errors import InputError, did_you_mean, require
 from ..registry import first_of, plugins
 from ..store import FILE_NAME
-from .arrays import ArrayTask
+from .arrays import ArrayTask, require_one_index
 from .base import AbstractTask
 from .image import ImageTask
 from .presets import PRESETS, preset, preset_from_spec
@@ -144,6 +144,8 @@ def task_of_object(given: Any, **options: Any) -> ArrayTask:
         >>> task_of_object(columns, targets="price").notes
         ('dict: a row is a sequence of 3 tokens of one number, columns rain to sun',)
     """
+    if isinstance(given, tuple) and len(given) == 2:
+        require_one_index(*given)
     targets = options.get("targets")
     targets = ",".join(map(str, targets)) if isinstance(targets, list | tuple) else targets
     wanted = Wanted(

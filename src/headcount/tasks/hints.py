@@ -10,8 +10,8 @@ from jaxtyping import Float
 
 from ..errors import InputError
 
-LISTED, MAX_OUTPUTS = 5, 16
-"""How many columns or classes a sentence names, and how many outputs are compared with every column."""
+LISTED, MAX_OUTPUTS, FEW = 5, 16, 500
+"""Columns or classes that a sentence names; outputs, and examples at first, that are compared with every column."""
 
 
 def hints(
@@ -29,25 +29,18 @@ def hints(
     Raises:
         InputError: All sequences are equal.
     """
-    spread = np.fmax.reduce(x, axis=0) - np.fmin.reduce(x, axis=0)  # NaN where no token is
-    if not np.any(spread > 0):
+    high, low = np.fmax.reduce(x, axis=0), np.fmin.reduce(x, axis=0)  # NaN where no token is
+    if not np.any(high > low):
         raise InputError("x is the same in all examples, so that nothing can be told from it; give x that varies.")
-    found = []
-    leaks = _named(_decided_by(x, y, is_labels=classes is not None), x.shape[1:], columns, ids=ids)
-    if leaks:
-        found.append(
-            f"{leaks} alone decides the target, one value for each: is it a copy? Then leave it out, as one head is "
-            "enough to read it, or none"
-        )
-    per_token = np.nanmax(x, axis=(0, 1)) == np.nanmin(x, axis=(0, 1))
-    constant = (
-        spread == 0
-        if len(columns) == spread.size
-        else np.broadcast_to(per_token, spread.shape) & (np.arange(len(spread)) == 0)[:, None]
-    )
-    same = "" if ids else _named(np.argwhere(constant), x.shape[1:], columns, everywhere=len(columns) != spread.size)
-    if same:
-        found.append(f"{same} is the same in all examples, which tells models nothing; leave it out")
+    found, each = [], len(columns) == high.size
+    decide = _named(_decided_by(x, y, is_labels=classes is not None), high.shape, columns)
+    if decide:
+        copy = "is it a copy of it? Then leave it out, as one head is enough to read it, or none"
+        found.append(f"{decide} alone decides the target, one value for one: {copy}")
+    if not ids:  # of which the first is often the same
+        alike = high == low if each else (np.fmax.reduce(high, axis=0) == np.fmin.reduce(low, axis=0))[None]
+        same = _named(np.argwhere(alike), high.shape, columns, "" if each else "every token")
+        found += [f"{same} is the same in all examples, which tells models nothing; leave it out"] if same else []
     if classes is not None:
         counts = np.bincount(y.ravel(), minlength=len(classes))
         single = [str(classes[place])[:40] for place in np.flatnonzero(counts == 1)]
@@ -61,34 +54,34 @@ def _decided_by(x: np.ndarray, y: np.ndarray, *, is_labels: bool) -> np.ndarray:
 
     Those are in rising or falling order as the target is, or of labels have one value for each class.
     """
-    if len(y) != y.size and (y.ndim > 2 or y.shape[1] > MAX_OUTPUTS):  # one target per token, or very many
-        return np.zeros((0, 2), int)
+    outputs = y.reshape(len(y), -1)
     decides = np.zeros(x.shape[1:], bool)
-    for output in y.reshape(len(y), -1).T:
+    for output in outputs.T if y.ndim < 3 and outputs.shape[1] <= MAX_OUTPUTS else ():
         order = np.argsort(output, kind="stable")
-        changes = np.diff(output[order]) != 0
-        steps = np.diff(x[order], axis=0)  # NaN of absent tokens is no step of 0, and not above it
-        as_often = np.all(steps[~changes] == 0, axis=0)
-        decides |= as_often & (np.all(steps[changes] > 0, axis=0) | np.all(steps[changes] < 0, axis=0))
-        for token, number in np.argwhere(as_often & ~decides) if is_labels else ():
-            values = x[:, token, number]
-            decides[token, number] = len(np.unique(values)) == np.sum(changes) + 1 and not np.isnan(values).any()
+        few = order[:: max(1, len(order) // FEW)]  # what fails on them fails on all
+        for token, number in np.argwhere(_follows(x[few], output[few], is_labels=is_labels)):
+            column = x[order][:, token, number]
+            follows = bool(_follows(column[:, None, None], output[order], is_labels=is_labels))
+            decides[token, number] |= follows and len(np.unique(column)) >= len(np.unique(output)) > 1
     return np.argwhere(decides)
 
 
-def _named(
-    places: np.ndarray, shape: tuple[int, ...], columns: tuple[str, ...], *, ids: bool = False, everywhere: bool = False
-) -> str:
+def _follows(x: np.ndarray, y: np.ndarray, *, is_labels: bool) -> np.ndarray:
+    """Return which numbers of sequences change where `y` does, in its order, and nowhere else; labels have no order."""
+    changes, steps = np.diff(y) != 0, np.diff(x, axis=0)  # NaN of absent tokens is neither a step nor none
+    in_order = np.all(steps[changes] > 0, axis=0) | np.all(steps[changes] < 0, axis=0)
+    return np.all(steps[~changes] == 0, axis=0) & (in_order | (is_labels & np.all(steps[changes] != 0, axis=0)))
+
+
+def _named(places: np.ndarray, shape: tuple[int, ...], columns: tuple[str, ...], where: str = "") -> str:
     """Return the names of numbers of a sequence, given as (token, number)."""
-    length, dim = shape
     names = []
     for token, number in places.tolist():
-        if len(columns) == length * dim:
-            names.append(f"column {columns[token * dim + number]}")
-            continue
-        what = f"column {columns[number]}" if columns else "" if dim == 1 else f"number {number + 1}"
-        where = "every token" if everywhere else f"token {'id ' if ids else ''}{token + 1}"
-        names.append(f"{what} of {where}" if what else where)
+        if len(columns) == shape[0] * shape[1]:
+            names.append(f"column {columns[token * shape[1] + number]}")
+        else:
+            what = f"column {columns[number]} of " if columns else f"number {number + 1} of " if shape[1] > 1 else ""
+            names.append(what + (where or f"token {token + 1}"))
     return _listed(names)
 
 
