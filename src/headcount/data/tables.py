@@ -307,7 +307,7 @@ def _is_in_blocks(values: np.ndarray, y: np.ndarray) -> bool:
         return False
     changes, blocks = values[1:] != values[:-1], len(np.unique(values))
     one_target = not np.any((y[1:] != y[:-1]) & ~changes)
-    return MIN_BLOCKS <= blocks == np.sum(changes) + 1 <= len(values) / 1.5 and one_target
+    return bool(MIN_BLOCKS <= blocks == np.sum(changes) + 1 <= len(values) / 1.5 and one_target)
 
 
 def _listed_columns(names: list[str]) -> str:
