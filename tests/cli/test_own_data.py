@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import headcount as hc
+
 from ..data.written import TABLE_KINDS, write_text_table
 from ..helpers.commands import a_sentence, headcount, strict_json
 from ..helpers.compiling import compile_quickly  # noqa: F401
@@ -152,3 +154,14 @@ def test_a_width_that_not_all_head_counts_divide(tmp_path):
         result = headcount("measure", table, *options)
         assert result.code == 0, result.err
         assert "5, 7, 9, 10 and 11 heads" in " ".join(result.err.split())
+
+
+def test_a_table_in_python_continues_what_its_file_began(tmp_path):
+    names = dict(zip("abcy", (3, 5, 7, 2), strict=True))
+    columns = {name: [(place * step) % 11 / 7 for place in range(120)] for name, step in names.items()}
+    table, out = write_text_table(tmp_path / "mine.csv", columns), tmp_path / "results"
+    assert headcount("measure", table, *TINY, "--out", out).code == 0
+    options = {"heads": [1], "seeds": 1, "steps": 4, "hidden": 4, "out": out, "progress": False}
+    assert hc.measure(columns, name="mine", **options).run.already_done == 1
+    other = hc.measure(columns | {"a": columns["b"]}, name="mine", **options)
+    assert other.run.already_done == 0

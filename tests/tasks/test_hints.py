@@ -32,30 +32,30 @@ def said(x, y, **options):
 )
 def test_a_column_that_is_the_target_by_another_name(column, y):
     leaking = np.column_stack([X, column])
-    assert "token 6 alone decides the target" in said(leaking, y)
+    assert "decided by token 6 alone" in said(leaking, y)
     columns = tuple("uvwxyz")
-    assert "column z alone decides the target" in said(leaking, y, columns=columns)
+    assert "decided by column z alone" in said(leaking, y, columns=columns)
     leaking[3, 5] += 1e-3 if len(np.unique(y)) < 120 else 100
-    assert "decides" not in said(leaking, y)
+    assert "decided" not in said(leaking, y)
 
 
 def test_a_number_of_a_token_that_is_the_target():
     x = np.stack([X, X], axis=2)
     x[:, 1, 1] = Y
-    assert "number 2 of token 2 alone decides" in said(x, Y)
-    assert "decides" not in said(np.stack([X, X], axis=2), Y)
+    assert "decided by number 2 of token 2 alone" in said(x, Y)
+    assert "decided" not in said(np.stack([X, X], axis=2), Y)
 
 
 def test_a_token_id_that_is_the_class():
     ids = random.integers(0, 9, (120, 4))
     ids[:, 2] = np.array([7, 3, 5])[np.arange(120) % 3]
-    assert "token 3 alone decides" in said(ids, CLASSES)
+    assert "decided by token 3 alone" in said(ids, CLASSES)
 
 
 def test_one_of_several_outputs_is_enough_and_a_constant_one_is_not():
     many = np.stack([Y, random.normal(size=120), np.ones(120)], axis=1)
-    assert "token 2 alone" in said(np.column_stack([X[:, :1], Y, X[:, 1:]]), many)
-    assert "decides" not in said(np.column_stack([X, np.ones(120)]), many)
+    assert "decided by token 2 alone" in said(np.column_stack([X[:, :1], Y, X[:, 1:]]), many)
+    assert "decided" not in said(np.column_stack([X, np.ones(120)]), many)
 
 
 def test_columns_that_are_constant():
@@ -88,7 +88,7 @@ def test_few_examples_are_taken_with_a_warning():
 
 
 FAULTS = {
-    "leak": ({"copy": Y * 2}, "column copy alone decides the target"),
+    "leak": ({"copy": Y * 2}, "decided by column copy alone"),
     "constant": ({"flat": np.full(120, 2.5)}, "column flat is the same in all examples"),
     "time": ({"time": random.normal(size=120)}, "column time: read as a number"),
 }

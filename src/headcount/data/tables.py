@@ -51,9 +51,12 @@ def examples_of_table(
     _require_present(path, columns, row)
     names, notes = _target_names(path, columns, wanted)
     rest = {name: values for name, values in columns.items() if name not in names}
-    if SEGMENTS in rest and "input_ids" in rest:
-        del rest[SEGMENTS]
-        notes += (f"{path.name}: {SEGMENTS} are not read; models here have no segments",)
+    if "input_ids" in rest:
+        unread = [
+            name for name, values in rest.items() if name == SEGMENTS or (_is_flat(values) and _kind(values) == "O")
+        ]
+        rest = {name: values for name, values in rest.items() if name not in unread}
+        notes += (f"{path.name}: next to input_ids not read: {_listed_columns(unread)}",) if unread else ()
     require(
         len(rest) > 0, f"{path} has no column but the target {_listed_columns(names)}; it needs a column per token."
     )

@@ -116,7 +116,9 @@ def _finite(
     if bad:
         faults = ~np.isfinite(array) if there is None else ~np.isfinite(array) & there[..., None]
         first = f"the first in example {np.argwhere(faults)[0][0] if array.ndim else 0} (counted from 0)"
-        advice = "leave those examples out" if there is None else PADDING
+        keep = f"keep = np.isfinite({name}).reshape(len({name}), -1).all(axis=1), then x[keep] and y[keep]"
+        out = f"leave those examples out: {keep}"
+        advice = out if there is None else f"{PADDING}; otherwise {out}"
         count = f"got {bad} NaN or infinite values in {real.size}, {first}"
         raise InputError(f"{name} must be finite numbers, {count}; {advice}.", what=name)
     return array

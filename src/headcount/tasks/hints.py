@@ -33,10 +33,11 @@ def hints(
     if not np.any(high > low):
         raise InputError("x is the same in all examples, so that nothing can be told from it; give x that varies.")
     found, each = [], len(columns) == high.size
-    decide = _named(_decided_by(x, y, is_labels=classes is not None), high.shape, columns)
-    if decide:
-        copy = "is it a copy of it? Then leave it out, as one head is enough to read it, or none"
-        found.append(f"{decide} alone decides the target, one value for one: {copy}")
+    deciding = _decided_by(x, y, is_labels=classes is not None)
+    if len(deciding):
+        names = f"{'each of ' if len(deciding) > 1 else ''}{_named(deciding, high.shape, columns)}"
+        copy = "leave out what is a copy of the target, which one head, or none, can read"
+        found.append(f"the target is decided by {names} alone, one value for one; {copy}")
     if not ids:  # of which the first is often the same
         alike = high == low if each else (np.fmax.reduce(high, axis=0) == np.fmin.reduce(low, axis=0))[None]
         same = _named(np.argwhere(alike), high.shape, columns, "" if each else "every token")
@@ -60,7 +61,7 @@ def _decided_by(x: np.ndarray, y: np.ndarray, *, is_labels: bool) -> np.ndarray:
         order = np.argsort(output, kind="stable")
         few = order[:: max(1, len(order) // FEW)]  # what fails on them fails on all
         for token, number in np.argwhere(_follows(x[few], output[few], is_labels=is_labels)):
-            column = x[order][:, token, number]
+            column = x[:, token, number][order]
             follows = bool(_follows(column[:, None, None], output[order], is_labels=is_labels))
             decides[token, number] |= follows and len(np.unique(column)) >= len(np.unique(output)) > 1
     return np.argwhere(decides)
