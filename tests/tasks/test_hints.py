@@ -60,11 +60,11 @@ def test_one_of_several_outputs_is_enough_and_a_constant_one_is_not():
 
 def test_columns_that_are_constant():
     x = np.column_stack([X, np.full(120, 3.0)])
-    assert "column z is the same in all examples" in said(x, Y, columns=tuple("uvwxyz"))
+    assert "the same in all examples: column z;" in said(x, Y, columns=tuple("uvwxyz"))
     assert "same in all" not in said(x, Y)  # a place without a name may mark something
     numbers = np.stack([X, np.zeros_like(X)], axis=2)
-    assert "number 2 of every token is the same" in said(numbers, Y)
-    assert "column b of every token is the same" in said(numbers, Y, columns=("a", "b"))
+    assert "the same in all examples: number 2 of every token;" in said(numbers, Y)
+    assert "the same in all examples: column b of every token;" in said(numbers, Y, columns=("a", "b"))
     with refused("x is the same in all examples"):
         ArrayTask(np.ones((120, 3)), Y)
 
@@ -89,15 +89,18 @@ def test_few_examples_are_taken_with_a_warning():
 
 FAULTS = {
     "leak": ({"copy": Y * 2}, "decided by column copy alone"),
-    "constant": ({"flat": np.full(120, 2.5)}, "column flat is the same in all examples"),
+    "constant": ({"flat": np.full(120, 2.5)}, "the same in all examples: column flat;"),
     "time": ({"time": random.normal(size=120)}, "column time: read as a number"),
+    "one example": ({"y": np.where(np.arange(120) == 7, "rare", CLASSES)}, "of rare there is one example"),
+    "few": ({}, "80 examples are few"),
 }
 
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_both_doors_say_it(tmp_path, kind):
     added, words = FAULTS[kind]
-    columns = {f"{name}{name}": values for name, values in zip("abcde", X.T, strict=True)} | added | {"y": Y}
+    columns = {f"{name}{name}": values for name, values in zip("abcde", X.T, strict=True)} | {"y": Y} | added
+    columns = {name: values[: 80 if kind == "few" else None] for name, values in columns.items()}
     assert any(words in note for note in task_of(columns, None, {}).notes)
     table = write_text_table(tmp_path / "mine.csv", {name: values.tolist() for name, values in columns.items()})
     result = headcount("measure", table, "--dry-run", "--out", tmp_path / "results")

@@ -41,7 +41,9 @@ def hints(
     if not ids:  # of which the first is often the same
         alike = high == low if each else (np.fmax.reduce(high, axis=0) == np.fmin.reduce(low, axis=0))[None]
         same = _named(np.argwhere(alike), high.shape, columns, "" if each else "every token")
-        found += [f"{same} is the same in all examples, which tells models nothing; leave it out"] if same else []
+        found += (
+            [f"the same in all examples: {same}; models learn nothing from it, and it may be left out"] if same else []
+        )
     if classes is not None:
         counts = np.bincount(y.ravel(), minlength=len(classes))
         single = [str(classes[place])[:40] for place in np.flatnonzero(counts == 1)]
