@@ -63,7 +63,18 @@ def test_what_is_texts():
     assert as_texts(["a"]) == ["a"]
     assert as_texts(np.array(["a", "b"], object)) == ["a", "b"]
     assert as_texts([["a", "b"], ["c"]]) is not None
-    for other in ("text", [1.0], [[1, 2], [3]], [], None, np.ones((2, 3)), {"x": "a"}, [[[1], [2, 3]]]):
+    for other in (
+        "text",
+        [1.0],
+        [[1, 2], [3]],
+        [],
+        None,
+        np.array(3.0),
+        np.array("a"),
+        np.ones((2, 3)),
+        {"x": "a"},
+        [[[1], [2, 3]]],
+    ):
         assert as_texts(other) is None
 
 
@@ -72,3 +83,5 @@ def test_a_text_that_is_missing_and_a_kind_that_is_none():
         token_ids(["a b", None, "c"], 3, None, None)
     with refused("tokens", '"word"'):
         token_ids(["a b"], 1, "word", None)
+    with refused("vocabulary", "2", "got 0"):
+        token_ids(["a b"], 1, None, 0)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._choices import require_choice
-from ..errors import require
+from ..errors import require, require_count
 
 TOKENS = ("words", "bytes")
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -36,7 +36,8 @@ class TextIds(NamedTuple):
 def as_texts(values: Any) -> list[Any] | None:
     """Return values as texts, or as lists of words, where they are such; None where they are not."""
     values = values.to_numpy() if hasattr(values, "to_numpy") else values
-    if isinstance(values, str | bytes) or not isinstance(values, Sequence | np.ndarray) or not len(values):
+    several = isinstance(values, Sequence | np.ndarray) and not isinstance(values, str | bytes)
+    if not several or not getattr(values, "ndim", 1) or not len(values):
         return None
     first = values[0]
     if isinstance(first, list | tuple | np.ndarray) and len(first):
@@ -63,6 +64,8 @@ def token_ids(texts: list[Any], training: int, tokens: str | None, vocabulary: i
     """
     if tokens is not None:
         require_choice("tokens", tokens, TOKENS)
+    if vocabulary is not None:
+        require_count("vocabulary", vocabulary, least=2)
     wrong = next(
         (place for place, text in enumerate(texts) if not isinstance(text, str | list | tuple | np.ndarray)), None
     )
@@ -81,8 +84,8 @@ def token_ids(texts: list[Any], training: int, tokens: str | None, vocabulary: i
     words = [_words(text, longest) for text in texts]
     counts, occurs = Counter[str](), Counter[str]()
     for each in words[:training]:
-        counts.update(each)
-        occurs.update(set(each))
+        counts.update(each[: LONGEST[tokens]])
+        occurs.update(set(each[: LONGEST[tokens]]))
     common = sorted((word for word in counts if occurs[word] >= MIN_TEXTS), key=lambda word: (-counts[word], word))
     kept = {word: place for place, word in enumerate(common[: (vocabulary or MAX_WORDS) - 1], start=1)}
     other = sum(word not in kept for each in words for word in each) / max(1, sum(map(len, words)))
