@@ -149,14 +149,19 @@ def test_a_total_dim_is_shared_by_the_heads():
         recipes.model_for(LABELLED["classes"], total_dim=8)
 
 
-@pytest.mark.parametrize("name", ["total_dim", "head_dim"])
-def test_a_width_above_the_one_that_is_projected_is_refused_by_the_name_it_was_given_by(name):
+def test_a_width_above_the_one_that_is_projected_is_refused_by_the_name_it_was_given_by():
     task = ArrayTask(ARRAYS.x, ARRAYS.y, answered_at="query", name="mine")
-    model = recipes.model_for(task, **{name: 48})
-    with refused(name, "at most", "32", "48") as caught:
+    model = recipes.model_for(task, head_dim=48)
+    with refused("head_dim", "at most", "32", "48") as caught:
         model(1)
-    assert caught.value.what == name
-    assert name != "total_dim" or (model(2).rank, model(2).total_dim) == (24, 48)
+    assert caught.value.what == "head_dim"
+
+
+def test_an_encoder_of_arrays_is_as_wide_as_what_its_heads_share():
+    task = ArrayTask(ARRAYS.x, ARRAYS.y, answered_at="query", name="mine")
+    wide, narrow = (recipes.model_for(task, total_dim=total) for total in (48, 16))
+    assert [(wide(heads).width, wide(heads).rank) for heads in (1, 4)] == [(48, 48), (48, 12)]
+    assert (narrow(2).width, narrow(2).rank) == (32, 8)
 
 
 def test_training_is_the_recipe_s_but_for_what_is_said():

@@ -98,6 +98,29 @@ def test_one_number_of_kv_heads_is_tried_with_heads_that_it_divides(shared, head
 
 
 @pytest.mark.parametrize(
+    ("options", "heads", "left_out"),
+    [
+        ({}, (1, 2, 3, 4, 6, 8, 12), "5, 7, 9, 10 and 11 heads"),
+        ({"heads": [1, 2, 5]}, (1, 2), "5 heads"),
+        ({"heads": [1, 2]}, (1, 2), ""),
+        ({"kv_heads": 4}, (4, 8, 12), "kv_heads 4"),
+    ],
+)
+@pytest.mark.parametrize("answered_at", ["sequence", "query"])
+def test_heads_that_do_not_divide_a_total_dim_are_left_out_and_said(options, heads, left_out, answered_at):
+    request = Request(
+        task=hc.ArrayTask(X, Y, answered_at=answered_at),
+        options={"total_dim": 48},
+        **options,
+    )
+    assert tuple(request.planned.heads) == heads
+    assert bool(request.notes) == bool(left_out)
+    assert left_out in " ".join(request.notes)
+    grid = Request(task=request.task, seeds=1, options={"total_dim": 48}, **options)
+    assert {cell.model["heads"] for cell in grid.planned.cells} == set(heads)
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"head_dims": [2, 4], "total_dim": 32, "heads": [1, 2]}, ["head_dims", "total_dim"]),

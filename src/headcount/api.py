@@ -62,8 +62,10 @@ def measure(
 
     Args:
         task: A task, or what `find_task` takes: "sum-of-maxima", "data.csv", "mine.py:task". With `y`, the sequences
-            x as `ArrayTask` takes them: NumPy, PyTorch, pandas, or lists, also of unequal lengths. A `Request` has
-            all arguments but those from `out` on.
+            x as `ArrayTask` takes them: NumPy, PyTorch, pandas, or lists, also of unequal lengths, or a list of texts.
+            Without `y`, what holds both: a pandas or polars DataFrame with `targets="column"`, a pair (x, y), a
+            dictionary, a PyTorch Dataset or DataLoader, a Hugging Face Dataset or DatasetDict. A `Request` has all
+            arguments but those from `out` on.
         y: Targets of the sequences, where they are given instead of a task.
         heads: Head counts that may be tried; where None, 1 to 12, and more where the task needs more. With `seeds`,
             those that are tried: 1 to 6 where None.
@@ -92,9 +94,9 @@ def measure(
         command: What was typed, for `headcount status`.
         **options: Changes to the recipe: fields of `TrainSpec` (`steps=500`) and of the models (`hidden=64, layers=2,
             head_dim=4, total_dim=32, positions="none", beta=2.0, multiplier=8, window=4, causal=True,
-            attention="linear", inner_hidden=32, final_norm=True`). With `y`, also the keywords of `ArrayTask`
-            (`labels=False, answered_at="query", mask=...`), and of a name or a file those of `find_task`
-            (`intrinsic_dim=3`, `targets="price"`).
+            attention="linear", inner_hidden=32, final_norm=True`). Of data, also the keywords of `ArrayTask`
+            (`labels=False, answered_at="query", mask=...`) and `targets="price"`, `sequence="patient"`,
+            `tokens="bytes"`, and of a name or a file those of `find_task` (`intrinsic_dim=3`).
 
     Returns:
         The answer with its evidence, the table of errors, and the models.

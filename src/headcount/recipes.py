@@ -108,7 +108,7 @@ def model_for(task: AbstractTask, **options: Any) -> ModelOf:
     fields |= {"masks_padding": task.padded, "vocabulary": task.vocabulary}
     if task.answered_at == "sequence":
         return _family(ClassTokenSpec, fields | given, total_dim)
-    usual = ENCODER if task.endless else ARRAY_ENCODER
+    usual = ENCODER if task.endless else ARRAY_ENCODER | {"width": max(ARRAY_ENCODER["width"], total_dim or 0)}
     fields = {"width": task.dim, "padding": "nan" if task.padded else "zeros"} | usual | fields | given
     fields |= {"answered_at": task.answered_at}
     if total_dim is not None:

@@ -15,6 +15,7 @@ from . import recipes
 from ._limits import require_within, shortened
 from ._options import option
 from .answer.words import listed
+from .data.texts import as_texts
 from .engine import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
 from .engine.sweep import TRAIN_FIELDS, require_axes_fit
 from .errors import InputError, did_you_mean, require, require_count
@@ -22,13 +23,14 @@ from .models import AbstractSpec
 from .search import DEFAULT_EFFORT, EFFORTS, Question, effort_of
 from .store import TrainSpec, Value
 from .tasks import AbstractTask, ArrayTask
-from .tasks.find import DATA_OPTIONS, find_task
+from .tasks.find import DATA_OPTIONS, find_task, task_of_object
 from .tasks.presets import PRESET_OPTIONS
 
 EVERY_COMBINATION = "Every combination, as in the papers"
 TRAIN_OPTIONS = tuple(each.name for each in fields(TrainSpec) if each.name != "learning_rate")
 ARRAY_OPTIONS = tuple(signature(ArrayTask.__init__).parameters)[3:]
 """What can be said about x and y: the keywords of `ArrayTask`."""
+TABLE_OPTIONS = ("targets", "sequence", "tokens")
 TASK_OPTIONS = tuple(dict.fromkeys((*PRESET_OPTIONS, *DATA_OPTIONS, *ARRAY_OPTIONS)))
 OPTIONS = (*TRAIN_OPTIONS, *recipes.MODEL_OPTIONS, *TASK_OPTIONS)
 
@@ -205,16 +207,26 @@ class Request:
 
     @property
     def _tried_heads(self) -> Sequence[int]:
+        """The head counts given, or the recipe's; of them those that divide total_dim, where any do."""
+        shared = self.options.get("total_dim") if self.model is None and "heads" not in (self.axes or {}) else None
+        usual = self._usual_heads
+        if not isinstance(shared, int):
+            return usual
+        return [count for count in usual if count > 0 and shared % count == 0] or usual
+
+    @property
+    def _usual_heads(self) -> Sequence[int]:
         """The head counts given; where none are, those of the recipe that one number of kv_heads divides.
 
-        Its first three multiples where that leaves fewer than two.
+        Its first three multiples where that leaves fewer than two. With total_dim the recipe's are more, as few divide.
         """
         shared = self.kv_heads
         if self.heads is not None:
             return self.heads
+        usual = recipes.HEADS if self.options.get("total_dim") is None else tuple(range(1, recipes.TOP_HEADS + 1))
         if not isinstance(shared, int) or self.model is not None or "heads" in (self.axes or {}):
-            return recipes.HEADS
-        dividing = tuple(count for count in recipes.HEADS if count % shared == 0)
+            return usual
+        dividing = tuple(count for count in usual if count % shared == 0)
         return dividing if len(dividing) > 1 else (shared, 2 * shared, 3 * shared)
 
     @property
@@ -229,9 +241,12 @@ class Request:
         tried = self._tried_heads
         without = {groups: [count for count in tried if count % groups] for groups in self._groups or ()}
         if isinstance(self.kv_heads, int) and self.heads is None:
-            without = {self.kv_heads: [count for count in recipes.HEADS if count not in tried]}
+            without = {self.kv_heads: [count for count in recipes.HEADS if count not in self._usual_heads]}
         words = [f"kv_heads {groups} with {listed(counts)} heads" for groups, counts in without.items() if counts]
-        return (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
+        notes = (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
+        odd = [count for count in self._usual_heads if count not in tried]
+        total = self.options.get("total_dim")
+        return (*notes, f"left out, as heads must divide total_dim {total}: {listed(odd)} heads") if odd else notes
 
     def _model_and_train(self) -> tuple[Callable[..., AbstractSpec], TrainSpec]:
         """Return the models and the training: those given, or the recipe's with some options changed."""
@@ -258,9 +273,18 @@ def task_of(given: Any, y: Any, options: dict[str, Any], find: Callable[..., Abs
         named = f"{os.fspath(given)!r} is a file or a name, and brings its targets; for a file pass targets=..."
         require(y is None, f"{named} instead of y.", what="y")
         return find(given, **options)
+    if y is None and isinstance(given, tuple) and len(given) == 2:
+        given, y = given
+    if y is not None and isinstance(given, Mapping):
+        require("y" not in given, "y was given twice, in the dictionary and as y; give it once.", what="y")
+        given, y = {**given, "y": y}, None
+    if y is not None and as_texts(given) is not None:
+        given, y = (given, y), None
     if y is None:
-        kind = type(given).__name__
-        raise InputError(f"x was given ({kind}) without targets: pass both, as in measure(x, y).", what="y")
+        unknown = [name for name in options if name not in (*ARRAY_OPTIONS, *TABLE_OPTIONS)]
+        of_others = f"{', '.join(unknown)} is for named tasks, images and passages; data were given."
+        require(not unknown, of_others, what=" ".join(unknown))
+        return task_of_object(given, **options)
     unknown = [name for name in options if name not in ARRAY_OPTIONS]
     of_others = f"{', '.join(unknown)} is for files and named tasks; x and y were given as arrays."
     require(not unknown, of_others, what=" ".join(unknown))

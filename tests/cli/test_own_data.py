@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import headcount as hc
+
+from ..data.written import TABLE_KINDS, write_text_table
 from ..helpers.commands import a_sentence, headcount, strict_json
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.real_data import METRICS, lines, records_in, said_on
@@ -104,3 +107,61 @@ def test_data_that_cannot_be_used_is_named(images, bert, tmp_path, no_training, 
     assert last.startswith("headcount: ")
     assert words in last
     assert not list(tmp_path.glob("results/weights/*"))
+
+
+TEXTS = ["red tea is good", "No tea today!", "blue sky, red sky"] * 40
+TINY = ("--heads", 1, "--seeds", 1, "--steps", 4, "--hidden", 4)
+
+
+@pytest.mark.parametrize("kind", [".csv", ".parquet"])
+def test_texts_in_a_table_are_measured_and_verified(tmp_path, kind):
+    table = TABLE_KINDS[kind](tmp_path / f"mine{kind}", {"text": TEXTS, "label": ["a", "b", "c"] * 40})
+    out = tmp_path / "results"
+    result = headcount("measure", table, *TINY, "--tokens", "bytes", "--out", out)
+    assert result.code == 0, result.err
+    assert "--tokens words" in result.err
+    (record,) = records_in(out)
+    assert (record.cell.task["vocabulary"], record.cell.task["labels"]) == (256, 3)
+    verified = headcount("verify", out, "--task", table, "--tokens", "bytes", "--json")
+    assert [row["agreement"] for row in strict_json(verified.out)] == ["same"]
+    a_sentence(headcount("verify", out, "--task", table), 2, "fingerprint", "vocabulary")
+    words = headcount("measure", table, *TINY, "--dry-run")
+    assert "most frequent in all examples" in " ".join(words.err.split())
+
+
+def test_tokens_are_of_texts(tmp_path):
+    table = write_text_table(
+        tmp_path / "mine.csv", {"a": list(range(0, 360, 3)), "b": [1, 2, 5] * 40, "y": [0.5, 1, 2] * 40}
+    )
+    a_sentence(headcount("measure", table, "--tokens", "words"), 2, "--tokens", "leave it out")
+
+
+@pytest.mark.parametrize("rows", [1, 39])
+def test_too_few_examples_are_counted(tmp_path, rows):
+    columns = {"a": [place**2 % 7 for place in range(rows)], "b": [place**3 % 5 for place in range(rows)]}
+    table = write_text_table(tmp_path / "mine.csv", columns | {"y": [place % 3 + 0.5 for place in range(rows)]})
+    counted = "39 examples are" if rows > 1 else "1 example is"
+    a_sentence(headcount("measure", table), 2, counted, "at least 40")
+
+
+def test_a_width_that_not_all_head_counts_divide(tmp_path):
+    columns = {
+        name: [(place * step) % 11 / 7 for place in range(120)] for name, step in zip("abcy", (3, 5, 7, 2), strict=True)
+    }
+    table = write_text_table(tmp_path / "mine.csv", columns)
+    for answered_at in ("sequence", "query"):
+        options = ("--answered-at", answered_at, "--total-dim", 48, "--dry-run")
+        result = headcount("measure", table, *options)
+        assert result.code == 0, result.err
+        assert "5, 7, 9, 10 and 11 heads" in " ".join(result.err.split())
+
+
+def test_a_table_in_python_continues_what_its_file_began(tmp_path):
+    names = dict(zip("abcy", (3, 5, 7, 2), strict=True))
+    columns = {name: [(place * step) % 11 / 7 for place in range(120)] for name, step in names.items()}
+    table, out = write_text_table(tmp_path / "mine.csv", columns), tmp_path / "results"
+    assert headcount("measure", table, *TINY, "--out", out).code == 0
+    options = {"heads": [1], "seeds": 1, "steps": 4, "hidden": 4, "out": out, "progress": False}
+    assert hc.measure(columns, name="mine", **options).run.already_done == 1
+    other = hc.measure(columns | {"a": columns["b"]}, name="mine", **options)
+    assert other.run.already_done == 0

@@ -105,7 +105,7 @@ def damaged(kind: str, write: Callable[[Path], Path]) -> dict[str, Variant]:
 
         return make
 
-    shares = (0.01, 0.25, 0.5, 0.75) if kind in TEXT_KINDS else (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
+    shares = (0.01, 0.1, 0.25, 0.3) if kind in TEXT_KINDS else (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
     variants = {
         f"cut at {share:.0%}": changed(lambda content, share=share: content[: int(share * len(content))])
         for share in shares

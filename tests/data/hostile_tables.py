@@ -18,6 +18,7 @@ def bad_tables(kind: str) -> dict[str, Variant]:
         return lambda folder: (write(folder / f"bad{kind}", columns), options or {})
 
     long = {"id": [row // 2 for row in rows], "a": good["a"], "y": [float(row // 2) for row in rows]}
+    few = {"id": [row // 4 for row in rows], "a": good["a"], "y": [float(row // 4) for row in rows]}
     numbered = {f"{name}_{place}": good["a"] for place in range(2) for name in ("temp", "rain")}
     missing = None if kind not in (".csv", ".tsv", ".csv.gz") else ""
     return {
@@ -46,7 +47,7 @@ def bad_tables(kind: str) -> dict[str, Variant]:
         "an index of pandas": table(__index_level_0__=[row * 7 % ROWS for row in rows], **good),
         "no rows": table(a=[], y=[]),
         "one row": table(a=[1.0], y=[2.0]),
-        "few rows": table(**{name: values[:99] for name, values in good.items()}),
+        "few rows": table(**{name: values[:39] for name, values in good.items()}),
         "sequences that are not named": table(patient=long["id"], a=good["a"], y=long["y"]),
         "sequences of words that are not named": table(
             patient=[f"p{row // 2}" for row in rows], a=good["a"], y=long["y"]
@@ -54,7 +55,7 @@ def bad_tables(kind: str) -> dict[str, Variant]:
         "an unknown sequence": table({"sequence": "group"}, **good),
         "the target as sequence": table({"sequence": "y"}, **good),
         "nothing but sequence and target": table({"sequence": "id"}, id=long["id"], y=long["y"]),
-        "few sequences": table({"sequence": "id"}, **long),
+        "few sequences": table({"sequence": "id"}, **few),
         "a target that changes": table({"sequence": "id"}, **(long | {"y": good["y"]})),
         "a target per token of unequal sequences": table(
             {"sequence": "id", "answered_at": "tokens"}, **(long | {"id": [0, 0, 0, *long["id"][3:]]})

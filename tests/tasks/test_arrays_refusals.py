@@ -55,7 +55,7 @@ IDS = np.random.default_rng(1).integers(0, 4, (120, 6))
         (X, None, ["y"]),
         (X, [["cat", "dog"]] * 120, ["y", "(120, 2)"]),
         ({"x": X}, Y, ["x"]),
-        (X[:99], Y[:99], ["99 examples", "100"]),
+        (X[:39], Y[:39], ["39 examples", "40"]),
         (X[:, :0], Y, ["(120, 0, 2)", "empty"]),
         (X, np.empty((120, 0)), ["(120, 0)", "empty"]),
         (X, [*range(119), None], ["y", "object"]),

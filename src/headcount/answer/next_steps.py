@@ -248,7 +248,7 @@ def _few_examples(of: Situation) -> Iterator[NextStep]:
     fraction = of.setting("task", "validation_fraction")
     if not of.stored:
         yield of.step(why, validation_examples=MORE_EXAMPLES * of.examples)
-    elif fraction is not None and fraction < MAX_VALIDATION_FRACTION:
+    elif fraction is not None and of.examples < MAX_VALIDATION_FRACTION * of.setting("task", "examples", float("inf")):
         yield of.step(f"{why}; more data would tell, or a larger share", validation_fraction=MAX_VALIDATION_FRACTION)
     else:
         yield NextStep(f"{why}; only more data would tell")

@@ -14,7 +14,7 @@ from ..tasks.presets import PRESET_OPTIONS
 from . import arguments
 from .backend import BACKEND_HELP, use_backend
 
-TARGETS, SEQUENCE = FILE_OPTIONS["targets"].words, FILE_OPTIONS["sequence"].words
+TARGETS, SEQUENCE, TOKENS = (FILE_OPTIONS[name].words for name in ("targets", "sequence", "tokens"))
 ON = "Where models are trained: threads (default), ray, or a Ray cluster's ray://HOST:PORT; see docs/clusters.md."
 On = Annotated[str | None, typer.Option("--on", metavar="WHERE", help=ON)]
 WORKERS = "At most this many workers of a Ray cluster (default: one per GPU, or per core where there is none)."

@@ -20,7 +20,7 @@ from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
 from .app import Folder, messages, say
 from .backend import BackendOption
-from .options import SEQUENCE, TARGETS, On, Workers
+from .options import SEQUENCE, TARGETS, TOKENS, On, Workers
 from .running import training_on
 from .stopping import stop_on_signals
 
@@ -40,6 +40,7 @@ def verify(
     ] = None,
     targets: Annotated[str | None, typer.Option(metavar="COLUMN|FILE", help=TARGETS)] = None,
     sequence: Annotated[str | None, typer.Option(metavar="COLUMN", help=SEQUENCE)] = None,
+    tokens: Annotated[str | None, typer.Option(metavar="words|bytes", help=TOKENS)] = None,
     embeddings: Annotated[Path | None, typer.Option(help="Folder of the BERT model of passages.")] = None,
     backend: BackendOption = None,
     on: On = None,
@@ -66,7 +67,13 @@ def verify(
     )
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
-    options = {"targets": targets, "sequence": sequence, "embeddings": embeddings, "cache": cache_folder()}
+    options = {
+        "targets": targets,
+        "sequence": sequence,
+        "tokens": tokens,
+        "embeddings": embeddings,
+        "cache": cache_folder(),
+    }
     specs = {json_text(record.cell.task): record.cell.task for record in chosen}
     # Refused before anything is trained.
     tasks = {text: task_of_spec(spec, task, **options) for text, spec in specs.items()}

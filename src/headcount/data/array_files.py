@@ -34,7 +34,7 @@ def read_npz(path: Path, wanted: Wanted) -> LoadedExamples:
     fault = f"{path} is an .npy file by its content; rename it, and pass y with targets=y.npy."
     require(not isinstance(content, np.ndarray), fault, what="targets")
     with content:
-        return examples_of_arrays(path, {name: content[name] for name in content.files})
+        return examples_of_arrays(path, {name: content[name] for name in content.files}, wanted)
 
 
 def read_npy(path: Path, wanted: Wanted) -> LoadedExamples:
@@ -47,7 +47,7 @@ def read_npy(path: Path, wanted: Wanted) -> LoadedExamples:
     for name, content in arrays.items():
         both = f"{path} must hold x alone and its targets {wanted.targets} y alone, but the file of {name} is an .npz."
         require(isinstance(content, np.ndarray), both, what="targets" if name == "y" else "")
-    return examples_of_arrays(path, arrays)
+    return examples_of_arrays(path, arrays, wanted)
 
 
 def _load_numpy(path: Path) -> Any:
@@ -75,7 +75,9 @@ def read_pt(path: Path, wanted: Wanted) -> LoadedExamples:
         content = dict(zip(("x", "y"), content, strict=True))
     if not isinstance(content, Mapping):
         raise with_lines(f"{path} holds {type(content).__name__}, {fault}.", path, *TORCH_LINES)
-    return examples_of_arrays(path, {str(name): _numpy_of(path, value, torch) for name, value in content.items()})
+    return examples_of_arrays(
+        path, {str(name): _numpy_of(path, value, torch) for name, value in content.items()}, wanted
+    )
 
 
 def _numpy_of(path: Path, value: Any, torch: Any) -> Any:
@@ -90,30 +92,32 @@ def read_safetensors(path: Path, wanted: Wanted) -> LoadedExamples:
     """Return the tensors of a .safetensors file."""
     from safetensors.numpy import load
 
-    return examples_of_arrays(path, load(read_limited(path, TENSOR_FACTOR)))
+    return examples_of_arrays(path, load(read_limited(path, TENSOR_FACTOR)), wanted)
 
 
 def read_json(path: Path, wanted: Wanted) -> LoadedExamples:
     """Read a list of examples, or one object with all of x and y."""
     content: Any = json.loads(read_limited(path).decode("utf-8-sig"))
     if isinstance(content, dict):
-        return examples_of_arrays(path, content)
+        return examples_of_arrays(path, content, wanted)
     require(isinstance(content, list), f"{path} must hold a list of examples or an object, got {type_name(content)}.")
-    return _joined_records(path, [(f"example {place}", record) for place, record in enumerate(content)])
+    return _joined_records(path, [(f"example {place}", record) for place, record in enumerate(content)], wanted)
 
 
 def read_json_lines(path: Path, wanted: Wanted) -> LoadedExamples:
     """Read one example per line, an object with x and y."""
-    return _joined_records(path, [(f"line {line}", record) for line, record in numbered_records(path, kept=True)])
+    return _joined_records(
+        path, [(f"line {line}", record) for line, record in numbered_records(path, kept=True)], wanted
+    )
 
 
-def _joined_records(path: Path, examples: list[tuple[str, Any]]) -> LoadedExamples:
-    require(len(examples) > 0, f"{path} has no examples; it needs at least the 100 that a task takes.")
+def _joined_records(path: Path, examples: list[tuple[str, Any]], wanted: Wanted) -> LoadedExamples:
+    require(len(examples) > 0, f"{path} has no examples; it needs at least 40.")
     for where, record in examples:
         require(isinstance(record, dict), f"{path}, {where}: must be an object, got {type_name(record)}.")
         fault = f"an example must have the keys x and y and no others, found {_listed_keys(record)}"
         require(record.keys() == {"x", "y"}, f"{path}, {where}: {fault}.")
-    return examples_of_arrays(path, {name: [record[name] for _, record in examples] for name in ("x", "y")})
+    return examples_of_arrays(path, {name: [record[name] for _, record in examples] for name in ("x", "y")}, wanted)
 
 
 def holds_examples(path: Path) -> bool:

@@ -1,10 +1,11 @@
 """Arrow's tables: .parquet, .arrow and .feather files, and folders that Hugging Face's `save_to_disk` wrote."""
 
 import contextlib
+import functools
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,18 +39,27 @@ def read_arrow_table(path: Path, wanted: Wanted) -> LoadedExamples:
 
 
 def read_saved_dataset(folder: Path, wanted: Wanted) -> LoadedExamples:
-    """Return the examples of a dataset folder; of several splits, train and the first for validation."""
+    """Return the examples of a dataset folder."""
     arrow = _pyarrow(folder)
     if not (folder / "dataset_dict.json").is_file():
-        return examples_of_table(folder, _table_columns(folder, _read_split(folder, arrow), arrow), wanted)
+        return examples_of_splits(folder, {"train": functools.partial(_read_split, folder, arrow)}, wanted)
     splits = json.loads(read_limited(folder / "dataset_dict.json"))["splits"]
-    others = [split for split in splits if split != "train"]
-    if "train" not in splits or not others:
-        listed = f"{folder} has no split train, only {', '.join(splits) or 'none'}"
-        require(len(splits) == 1, f"{listed}; name one: {folder / next(iter(splits), '')}.")
+    if len(splits) == 1:
         return read_saved_dataset(_inside(folder, splits[0]), wanted)
+    read = {split: lambda split=split: _read_split(_inside(folder, split), arrow) for split in splits}
+    return examples_of_splits(folder, read, wanted)
+
+
+def examples_of_splits(folder: Path, splits: Mapping[str, Callable[[], Any]], wanted: Wanted) -> LoadedExamples:
+    """Return the examples of a dataset's Arrow tables; of several splits, train and the first for validation."""
+    arrow = _pyarrow(folder)
+    if len(splits) == 1:
+        return examples_of_table(folder, _table_columns(folder, next(iter(splits.values()))(), arrow), wanted)
+    others = [split for split in splits if split != "train"]
+    listed = f"{folder} has no split train, only {', '.join(splits) or 'none'}"
+    require("train" in splits, f"{listed}; name one: {folder / next(iter(splits), '')}.")
     validation = next((split for split in VALIDATION_SPLITS if split in splits), others[0])
-    train, validated = (_read_split(_inside(folder, split), arrow) for split in ("train", validation))
+    train, validated = splits["train"](), splits[validation]()
     names = train.schema.names
     same = f"{folder}: train and {validation} must have the same columns."
     require(sorted(names) == sorted(validated.schema.names), same)
@@ -167,15 +177,18 @@ def _column_values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: b
     if types.is_dictionary(kind) and not len(missing):  # only entries that occur are made values, each once
         used, codes = np.unique(array.indices.to_numpy(zero_copy_only=False), return_inverse=True)
         entries = array.dictionary.take(arrow.array(used))
-        missing = np.flatnonzero(np.asarray(entries.is_null())[codes])
-        if not len(missing):
-            values = _column_values(path, name, entries, arrow, in_lists=in_lists)
-            return values[codes] if isinstance(values, np.ndarray) else [values[code] for code in codes]
-    if len(missing):
+        values = _column_values(path, name, entries, arrow, in_lists=in_lists)
+        return values[codes] if isinstance(values, np.ndarray) else [values[code] for code in codes]
+    if types.is_dictionary(kind):
+        return _column_values(path, name, array.dictionary_decode(), arrow, in_lists=in_lists)
+    nested = isinstance(kind, arrow.ListType | arrow.LargeListType | arrow.FixedSizeListType)
+    if len(missing) and (in_lists or nested):
         where = f"{path}: a list in column" if in_lists else f"{path}, row {missing[0] + 1}: column"
         raise InputError(f"{where} {name} has a missing value; fill it in, or drop the row.")
     if types.is_decimal(kind):
         return array.cast(arrow.float64()).to_numpy(zero_copy_only=False)
+    if types.is_null(kind) or (types.is_boolean(kind) and len(missing)):
+        return np.array(array.to_pylist(), object)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         return array.to_numpy(zero_copy_only=False)
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):

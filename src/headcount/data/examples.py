@@ -13,28 +13,36 @@ import numpy as np
 from jaxtyping import Bool
 
 from ..errors import InputError, did_you_mean, require
+from .texts import as_texts, token_ids
 from .values import as_array, kind_of, read_mask
 
 NAMES = ("x", "y", "mask", "lengths", "x_validation", "y_validation", "mask_validation", "lengths_validation")
 
 
 class Wanted(NamedTuple):
-    """What a user says about a file: the target's file or columns, the column of sequences, a target per token."""
+    """What a user says about examples.
 
-    targets: str | None
-    sequence: str | None
-    per_token: bool
+    The target's file or columns, the column of sequences, a target per token; how texts are read, and the most ids.
+    """
+
+    targets: str | None = None
+    sequence: str | None = None
+    per_token: bool = False
+    tokens: str | None = None
+    vocabulary: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedExamples:
-    """Examples as `ArrayTask` takes them; `notes` say how the file was read."""
+    """Examples as `ArrayTask` takes them; `notes` say how they were read, `columns` name their numbers."""
 
     x: np.ndarray
     y: np.ndarray
     mask: Bool[np.ndarray, "examples length"] | None = None
     held_out: int | None = None
     notes: tuple[str, ...] = ()
+    vocabulary: int | None = None
+    columns: tuple[str, ...] = ()
 
 
 def ending(path: Path) -> str:
@@ -54,9 +62,11 @@ def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
 
 
 def examples_of_arrays(
-    path: Path, named: Mapping[str, Any], notes: tuple[str, ...] = (), held_out: int | None = None
+    path: Path, named: Mapping[str, Any], wanted: Wanted, notes: tuple[str, ...] = (), held_out: int | None = None
 ) -> LoadedExamples:
     """Return the examples of a file from its arrays by name, of which `held_out` at the end are for validation.
+
+    Texts become token ids.
 
     Raises `InputError` if an array is missing or unknown, or if training and validation, x and y, or x and mask do not
     match.
@@ -69,12 +79,27 @@ def examples_of_arrays(
         hint = f"{did_you_mean(str(name), NAMES)} Known: {', '.join(NAMES)}; remove it or rename it."
         require(name in NAMES, f'{path} has the array "{name}", which is not read.{hint}')
     try:
+        named, vocabulary, how = _with_ids(dict(named), wanted, held_out or 0)
         train = _read_part(named, "")
         if any(name.endswith("_validation") for name in named):
             train, held_out = _with_validation(train, named)
-        return replace(train, held_out=held_out, notes=notes)
+        notes += (f"{path.name}: texts are read as {how}",) if how else ()
+        return replace(train, held_out=held_out, notes=notes, vocabulary=vocabulary)
     except InputError as error:
         raise InputError(f"{path}: {error}", what=error.what) from error
+
+
+def _with_ids(named: dict[str, Any], wanted: Wanted, held_out: int) -> tuple[dict[str, Any], int | None, str]:
+    """Return the arrays with token ids in place of texts, how many ids there are, and how texts are read."""
+    texts = as_texts(named["x"])
+    if texts is None:
+        none = f"tokens {wanted.tokens} says how texts are read, and x holds none; leave it out."
+        require(wanted.tokens is None, none, what="tokens")
+        return named, None, ""
+    others = as_texts(named.get("x_validation", ())) or []
+    read = token_ids([*texts, *others], len(texts) - held_out, wanted.tokens, wanted.vocabulary)
+    ids = {"x": read.ids[: len(texts)]} | ({"x_validation": read.ids[len(texts) :]} if others else {})
+    return named | ids, read.vocabulary, read.note
 
 
 def _with_validation(train: LoadedExamples, named: Mapping[str, Any]) -> tuple[LoadedExamples, int]:

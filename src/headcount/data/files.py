@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .._limits import too_large
 from ..errors import HeadcountError, InputError, one_line_of, require
@@ -77,7 +77,12 @@ def are_examples(path: Path) -> bool:
 
 
 def read_examples(
-    path: Path | str, *, targets: str | Path | None = None, sequence: str | None = None, per_token: bool = False
+    path: Path | str,
+    *,
+    targets: str | Path | None = None,
+    sequence: str | None = None,
+    per_token: bool = False,
+    **texts: Any,
 ) -> LoadedExamples:
     """Return the examples in a file, or in a folder that Hugging Face's `save_to_disk` wrote.
 
@@ -87,6 +92,7 @@ def read_examples(
             the one called y, target or label.
         sequence: Of a table with one row per token, the column that says which sequence a row belongs to.
         per_token: Whether such rows have a target each, rather than one per sequence.
+        texts: `tokens` and `vocabulary`, how texts are read; see `token_ids`.
 
     Returns:
         Sequences, targets, which tokens are there, how many examples at the end are for validation, and notes.
@@ -104,7 +110,7 @@ def read_examples(
         ([1, 2, 3], [1, 2, 3])
     """
     path = Path(path)
-    wanted = Wanted(None if targets is None else str(targets), sequence, per_token)
+    wanted = Wanted(None if targets is None else str(targets), sequence, per_token, **texts)
     is_folder = os.path.isdir(path) and is_saved_dataset(path)
     if not is_folder:
         require_file(path)

@@ -9,6 +9,7 @@ Columns that are neither targets nor tokens are refused, not ignored.
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,10 @@ MASK_NAMES = ("mask", "attention_mask")
 ID_NAMES = ("id", "idx", "index", "row", "sequence", "seq", "group", "example", "sample")
 """Columns that are no token of a sequence, though they may hold numbers."""
 PANDAS_INDEX = ("unnamed: 0", "__index_level_")
+SEGMENTS = "token_type_ids"
+TIMES = ("time", "date", "datetime", "timestamp", "day", "month", "year", *ID_NAMES)
+"""Columns that more often say when or which than what."""
+DATE = re.compile(r"(\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4})([T ][\d:.+Z-]*)?")
 MIN_BLOCKS = 10
 LISTED = 6
 """Columns that a message names."""
@@ -43,8 +48,15 @@ def examples_of_table(
     `row` is the name of a row in a message, `held_out` the number of rows at the end that are for validation. Raises
     `InputError` if a column is missing, ambiguous, or text where numbers are needed.
     """
+    _require_present(path, columns, row)
     names, notes = _target_names(path, columns, wanted)
     rest = {name: values for name, values in columns.items() if name not in names}
+    if "input_ids" in rest:
+        unread = [
+            name for name, values in rest.items() if name == SEGMENTS or (_is_flat(values) and _kind(values) == "O")
+        ]
+        rest = {name: values for name, values in rest.items() if name not in unread}
+        notes += (f"{path.name}: next to input_ids not read: {_listed_columns(unread)}",) if unread else ()
     require(
         len(rest) > 0, f"{path} has no column but the target {_listed_columns(names)}; it needs a column per token."
     )
@@ -52,12 +64,50 @@ def examples_of_table(
         split = f"{path}: a split of its own is of rows, not of sequences; name one split with its folder."
         require(held_out is None, split, what="sequence")
         named, note = _long(path, columns, wanted, names, row)
+        called = [name for name in rest if name != wanted.sequence]
     else:
         y = _targets(path, columns, names)
         nested = {name: values for name, values in rest.items() if not _is_flat(values)}
         named, note = _nested(path, rest, nested) if nested else _wide(path, rest, y)
         named["y"] = y
-    return examples_of_arrays(path, named, (*notes, f"{path.name}: {note}"), held_out)
+        called = [] if nested else [name for token in _ordered(path, list(rest))[1] for name in token]
+    notes += (f"{path.name}: {note}", *(f"{path.name}: {each}" for each in _about_times(called, wanted)))
+    read = examples_of_arrays(path, named, wanted, notes, held_out)
+    return read if read.vocabulary else replace(read, columns=tuple(called))
+
+
+def missing_in(values: np.ndarray) -> np.ndarray:
+    """Return which values are missing: None, NaN, and what pandas writes for them."""
+    if values.dtype.kind == "O":
+        kinds = ("NoneType", "NAType", "NaTType")
+        return np.array([type(v).__name__ in kinds or (isinstance(v, float) and v != v) for v in values], bool)
+    return values != values if values.ndim == 1 else np.zeros(len(values), bool)  # NaN and NaT alone are unequal
+
+
+def _require_present(path: Path, columns: Columns, row: Callable[[int], str]) -> None:
+    """Raise `InputError` where values of flat columns are missing: how many, where, and what to do."""
+    flat = {name: np.asarray(values) for name, values in columns.items() if _is_flat(values)}
+    places = {name: found for name, values in flat.items() if len(found := np.flatnonzero(missing_in(values)))}
+    if not places:
+        return
+    rows, total = len(np.unique(np.concatenate(list(places.values())))), len(next(iter(columns.values())))
+    worst, found = max(places.items(), key=lambda each: len(each[1]))
+    others = f", and in {_listed_columns([name for name in places if name != worst])}" if len(places) > 1 else ""
+    where = (
+        f"{len(found):,} of {total:,} values of column {worst} are missing, the first in {row(int(found[0]))}{others}"
+    )
+    which = f"{rows:,} rows" if rows > 1 else "row"
+    drop = f"leave out the {which} without (table.dropna() in pandas, table.drop_nulls() in polars)"
+    fix = f"{drop} or fill them in" if 2 * rows < total else f"remove the column{'s' if others else ''} or fill them in"
+    raise InputError(f"{path}: {where}; {fix}.")
+
+
+def _about_times(names: list[str], wanted: Wanted) -> list[str]:
+    """Return a note where columns seem to say when, or which, and are read as numbers."""
+    when = [name for name in names if name.lower() in TIMES or name.lower().endswith("_id")]
+    order = ", and tokens are in the order of the rows" if wanted.sequence is not None else ""
+    read = f"column {_listed_columns(when)}: read as a number of a token like any other{order}"
+    return [f"{read}; remove it if it only says when or which"] if when else []
 
 
 def _is_flat(values: Column) -> bool:
@@ -84,6 +134,7 @@ def _target_names(path: Path, columns: Columns, wanted: Wanted) -> tuple[list[st
         require(len(set(names)) == len(names), twice, what="targets")
         return names, ()
     usual = [name for name in columns if name.lower() in TARGET_NAMES]
+    usual = usual or [name for name in columns if name.lower() == "labels"]  # as Hugging Face's models call it
     if len(usual) == 1:
         return usual, (f"{path.name}: the target is the column {usual[0]}",)
     if not usual and all(re.fullmatch(r"[-+.\deE]+", name) for name in columns):
@@ -106,7 +157,10 @@ def _targets(path: Path, columns: Columns, names: list[str]) -> np.ndarray:
 def _require_numeric(path: Path, values: Column, name: str) -> None:
     if _kind(values) not in "fiub":
         first = f", such as {str(values[0])[:40]!r}" if _is_flat(values) else ""
-        raise InputError(f"{path}: column {name} holds text{first}, not numbers; remove it, or make numbers of it.")
+        is_date = _kind(values) in "Mm" or bool(first and DATE.fullmatch(str(values[0])))
+        kind = "dates" if is_date else "text"
+        fix = "make days of them" if is_date else "keep it and the target alone, and its words are read"
+        raise InputError(f"{path}: column {name} holds {kind}{first}, not numbers; remove it, or {fix}.")
 
 
 def _long(
@@ -125,9 +179,11 @@ def _long(
         len(features) > 0,
         f"{path} has no column but {sequence} and {_listed_columns(names)}; give a column of numbers.",
     )
-    for name in features:
+    words = columns[features[0]] if _is_text(columns, features) else None
+    for name in features if words is None else ():
         _require_numeric(path, columns[name], name)
-    tokens = np.stack([np.asarray(columns[name], float) for name in features], axis=1)
+    numbers = [np.asarray(columns[name], float) for name in features if words is None]
+    tokens = np.asarray(words) if words is not None else np.stack(numbers, axis=1)
     _, first, group = np.unique(np.asarray(columns[sequence]), return_index=True, return_inverse=True)
     group = np.argsort(np.argsort(first))[group]  # sequences in the order of their first rows
     order = np.argsort(group, kind="stable")
@@ -148,7 +204,7 @@ def _long(
     x = np.split(tokens[order], cuts)
     lengths = list(map(len, x))
     size = " to ".join(map(str, dict.fromkeys((min(lengths), max(lengths)))))
-    numbers = f"{len(features)} numbers ({_listed_columns(features)})"
+    numbers = f"{len(features)} numbers ({_listed_columns(features)})" if words is None else f"the word {features[0]}"
     note = f"{len(x)} sequences of {size} tokens, each of {numbers}, in the file's order"
     return {"x": x, "y": y}, note
 
@@ -189,7 +245,12 @@ def _side_by_side(path: Path, nested: Columns) -> list[np.ndarray]:
 
 
 def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict[str, Column], str]:
-    """Read one row per example: a token per column, or columns NAME_NUMBER for the number NAME of token NUMBER."""
+    """Read one row per example: a token per column, or columns NAME_NUMBER for the number NAME of token NUMBER.
+
+    A text alone is a sequence of its words or bytes.
+    """
+    if _is_text(rest, list(rest)):
+        return {"x": next(iter(rest.values()))}, f"a sequence is the text in the column {next(iter(rest))}"
     for name, values in rest.items():
         _require_token(path, name, np.asarray(values), y)
     features, tokens = _ordered(path, list(rest))
@@ -197,6 +258,13 @@ def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict[str, Column], 
     numbers = "one number" if len(features) == 1 else f"{len(features)} numbers ({_listed_columns(features)})"
     columns = f"{tokens[0][0]} to {tokens[-1][-1]}" if len(rest) > 1 else tokens[0][0]
     return {"x": x}, f"a row is a sequence of {len(tokens)} tokens of {numbers}, columns {columns}"
+
+
+def _is_text(columns: Columns, names: list[str]) -> bool:
+    """Return whether these columns are one, of text: neither dates nor lists written as text."""
+    values = columns[names[0]]
+    first = str(values[0]).lstrip()
+    return len(names) == 1 and _kind(values) == "O" and not first.startswith("[") and not DATE.fullmatch(first)
 
 
 def _ordered(path: Path, names: list[str]) -> tuple[list[str], list[list[str]]]:
@@ -242,7 +310,7 @@ def _is_in_blocks(values: np.ndarray, y: np.ndarray) -> bool:
         return False
     changes, blocks = values[1:] != values[:-1], len(np.unique(values))
     one_target = not np.any((y[1:] != y[:-1]) & ~changes)
-    return MIN_BLOCKS <= blocks == np.sum(changes) + 1 <= len(values) / 1.5 and one_target
+    return bool(MIN_BLOCKS <= blocks == np.sum(changes) + 1 <= len(values) / 1.5 and one_target)
 
 
 def _listed_columns(names: list[str]) -> str:

@@ -94,14 +94,14 @@ class TextColumn:
         self.path, self.name, self.is_id = path, name, is_id
         self.size = 0
         self.blocks: list[np.ndarray] = []
-        self._first = (0, "")
-        self._words: dict[str, str] = {}
+        self._first = (0, "")  # of the cells that are not empty
+        self._words: dict[str, str | None] = {}
 
     def add_cells(self, lines: list[int], cells: list[str]) -> None:
         """Take more cells, from these lines."""
-        if not self.blocks:
-            self._first = (lines[0], cells[0])
-        is_words = self.is_id or cell_number(self._first[1]) is None
+        if not self._first[1]:
+            self._first = next(((line, cell) for line, cell in zip(lines, cells, strict=True) if cell), (0, ""))
+        is_words = self.is_id or (bool(self._first[1]) and cell_number(self._first[1]) is None)
         block = self._as_words(lines, cells) if is_words else self._as_numbers(lines, cells)
         self.blocks.append(block)
         self.size += block.nbytes
@@ -109,19 +109,22 @@ class TextColumn:
     def _as_words(self, lines: list[int], cells: list[str]) -> np.ndarray:
         new = dict.fromkeys(word for word in cells if word not in self._words)
         for word in new:
-            is_other = not self.is_id and (cell_number(word) is not None or DECIMAL_COMMA.fullmatch(word))
-            if not word or is_other:
+            is_other = not (self.is_id or " " in self._first[1]) and (
+                cell_number(word) is not None or DECIMAL_COMMA.fullmatch(word)
+            )
+            if is_other or (self.is_id and not word):
                 self._refuse(lines[cells.index(word)], word)
-        self._words |= zip(new, new, strict=True)
+        self._words |= {word: word or None for word in new}
         self.size += sum(WORD_BYTES + len(word) for word in new)
         return np.array(list(map(self._words.__getitem__, cells)), object)  # labels and names repeat
 
     def _as_numbers(self, lines: list[int], cells: list[str]) -> np.ndarray:
         numbers = np.array(list(map(cell_number, cells)), float)  # NaN of None
-        if not np.all(np.isfinite(numbers)):
-            place = int(np.argmin(np.isfinite(numbers)))
+        wrong = ~np.isfinite(numbers) & [bool(cell) and cell.lower() != "nan" for cell in cells]
+        if wrong.any():
+            place = int(np.argmax(wrong))
             self._refuse(lines[place], cells[place])
-        is_whole = set("".join(cells)).isdisjoint(".eE") and bool(np.all(np.abs(numbers) < MAX_WHOLE))
+        is_whole = set("".join(cells)).isdisjoint(".eE") and bool(np.all(np.abs(numbers) < MAX_WHOLE))  # no NaN
         return numbers.astype(np.int64) if is_whole else numbers
 
     def _refuse(self, line: int, cell: str) -> NoReturn:

@@ -48,9 +48,10 @@ def read_sequences(
         empty = f"sequence {np.argmin(counts)} of x has no token; leave it out (mask is True where a token is there)."
         raise InputError(empty, what="mask")
     if vocabulary is not None or (array.ndim == 2 and array.dtype.kind in "iu"):
+        said = f"; {AS_NUMBERS}" if vocabulary is None else ""
         tokens, vocabulary = _read_ids(array, there, vocabulary)
         ids = f"token ids from 0 to {vocabulary - 1} with a learned embedding"
-        notes.append(f"x holds whole numbers, taken for {ids}; {AS_NUMBERS}")
+        notes.append(f"x holds whole numbers, taken for {ids}{said}")
     else:
         tokens = _finite(array.reshape(*array.shape[:2], -1), "x", there)
     if not there.all():
@@ -115,7 +116,9 @@ def _finite(
     if bad:
         faults = ~np.isfinite(array) if there is None else ~np.isfinite(array) & there[..., None]
         first = f"the first in example {np.argwhere(faults)[0][0] if array.ndim else 0} (counted from 0)"
-        advice = "leave those examples out" if there is None else PADDING
+        keep = f"keep = np.isfinite({name}).reshape(len({name}), -1).all(axis=1), then x[keep] and y[keep]"
+        out = f"leave those examples out: {keep}"
+        advice = out if there is None else f"{PADDING}; otherwise {out}"
         count = f"got {bad} NaN or infinite values in {real.size}, {first}"
         raise InputError(f"{name} must be finite numbers, {count}; {advice}.", what=name)
     return array

@@ -22,11 +22,14 @@ from ..errors import require, require_count
 from ..keys import named_key
 from .array_inputs import Label, read_sequences, read_targets
 from .base import AbstractTask, Examples, Split, fingerprint, require_varied
-from .labelled import MIN_EXAMPLES, MIN_VALIDATION
+from .hints import hints
+from .labelled import MIN_EXAMPLES as MANY_EXAMPLES
+from .labelled import MIN_VALIDATION
 from .objective import AbstractObjective, Classification, Regression
 
 ShorterRule = Literal["given", "leading", "trailing"]
 """Which tokens are kept of a shorter sequence; "given": there is none."""
+MIN_EXAMPLES = 2 * MIN_VALIDATION
 
 
 class ArrayTask(AbstractTask):
@@ -45,7 +48,8 @@ class ArrayTask(AbstractTask):
         length: Tokens per sequence; by default those of `x`.
         name: Name of the task in tables and reports.
         shorter: How sequences are shortened: "given" (not at all), "leading" or "trailing" (the tokens that are kept).
-        validation_fraction: Share of the examples that is drawn for validation, 0.05 to 0.5.
+        validation_fraction: Share of the examples that is drawn for validation, 0.05 to 0.5; of fewer than 100
+            examples at least 20 are.
         held_out: Use the last `held_out` examples for validation instead, 20 to half of them.
         uses_positions: Whether the order of tokens can matter.
         labels: Whether `y` holds class labels. None: strings and booleans are, and integers where there are at most 20
@@ -56,10 +60,11 @@ class ArrayTask(AbstractTask):
             outputs).
         mask: Of shape (examples, length), True where a token is there. Of `x` of unequal lengths none is needed.
         vocabulary: The number of token ids; None: the largest of `x` and one more.
+        columns: What the numbers of a sequence, or those of a token, are called where notes name one.
         notes: How `x` and `y` were read, to which this task adds what it took them for.
 
     Raises:
-        InputError: Data are not finite numbers of these shapes, are fewer than 100 examples, have constant targets or a
+        InputError: Data are not finite numbers of these shapes, are fewer than 40 examples, have constant targets or a
             sequence without tokens, or an option is out of range; labels are of one class, or of more classes than half
             of the examples.
 
@@ -116,6 +121,7 @@ class ArrayTask(AbstractTask):
         answered_at: AnsweredAt | None = None,
         mask: Any = None,
         vocabulary: int | None = None,
+        columns: tuple[str, ...] = (),
         notes: tuple[str, ...] = (),
     ):
         words = "True, False or None, which detects them"
@@ -125,7 +131,7 @@ class ArrayTask(AbstractTask):
         require_choice("shorter", shorter, get_args(ShorterRule))
         share = isinstance(validation_fraction, float) and 0.05 <= validation_fraction <= 0.5
         require(share, what="validation_fraction", given=validation_fraction, needed="between 0.05 and 0.5")
-        _require_one_index(x, y)
+        require_one_index(x, y)
         tokens, self.vocabulary, about_x = read_sequences(x, mask, vocabulary)
         targets, self.classes, about_y = read_targets(y, labels=labels, answered_at=at)
         self.padded, asks = bool(np.isnan(tokens).any()), at == "query"
@@ -145,9 +151,16 @@ class ArrayTask(AbstractTask):
         self.length = self._length(length, tokens.shape[1])
         self.validation_fraction, self.held_out = validation_fraction, None if held_out is None else int(held_out)
         asking = ("the last token of a sequence asks about the others, and is answered",) if asks else ()
-        self.notes = (*(notes or (self._shape_in_words(),)), *about_x, *about_y, *asking)
+        about_both = hints(tokens, targets, self.classes, columns, ids=self.vocabulary > 0)
+        about_both += [self._few_in_words()] if count < MANY_EXAMPLES else []
+        self.notes = (*(notes or (self._shape_in_words(),)), *about_x, *about_y, *asking, *about_both)
         for part, places in zip(Split._fields, self._places(0), strict=True):
             require_varied(self.y[places], name, part)
+
+    def _few_in_words(self) -> str:
+        held_out = len(self._places(0)[1])
+        few = f"{len(self.x)} examples are few: {held_out} of them are for validation, so that errors are rough"
+        return f"{few}; with {MANY_EXAMPLES} or more the answer would be safer"
 
     def _shape_in_words(self) -> str:
         count, length, dim = self.x.shape
@@ -216,6 +229,7 @@ class ArrayTask(AbstractTask):
         if self.held_out is None:
             order = np.asarray(jr.permutation(named_key(seed, "validation split"), len(self.x)))
             held_out = round(self.validation_fraction * len(self.x))
+            held_out = held_out if len(self.x) >= MANY_EXAMPLES else max(held_out, MIN_VALIDATION)
         else:
             order, held_out = np.roll(np.arange(len(self.x)), self.held_out), self.held_out
         return order[held_out:], order[:held_out]
@@ -229,7 +243,7 @@ class ArrayTask(AbstractTask):
         return np.where(places < 0, np.nan, np.take_along_axis(values, np.maximum(places, 0), axis=1))
 
 
-def _require_one_index(x: Any, y: Any) -> None:
+def require_one_index(x: Any, y: Any) -> None:
     """Refuse pandas objects whose rows are called differently: pandas would pair them by name, arrays by place."""
     one, other = (getattr(each, "index", None) for each in (x, y))  # of a list it is a method
     if hasattr(one, "equals") and hasattr(other, "equals") and len(x) == len(y):
@@ -243,9 +257,13 @@ def _require_match(
     """Raise `InputError` unless sequences and targets belong together."""
     require(len(x) == len(y), f"{name}: x has {len(x)} examples but y has {len(y)}; they must match.")
     require(0 not in y.shape, f"{name}: x {x.shape} and y {y.shape} must not be empty.")
-    too_few = f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}."
+    count = f"{len(x)} examples are" if len(x) != 1 else "1 example is"
+    too_few = f"{name}: {count} too few to tell head counts apart; give at least {MIN_EXAMPLES}, better 1,000."
     require(len(x) >= MIN_EXAMPLES, too_few)
-    one = f"{name}: every sequence has one token, so attention has nothing to choose from; are x and y swapped?"
+    swapped = (
+        "are x and y swapped? A time series is cut into sequences by np.lib.stride_tricks.sliding_window_view(x, 24)"
+    )
+    one = f"{name}: every sequence has one token, so attention has nothing to choose from; {swapped}."
     require(x.shape[1] > 1, one, what="x")
     if answered_at == "query":
         short = np.flatnonzero(np.sum(~np.all(np.isnan(x), axis=-1), axis=1) < 2)

@@ -9,13 +9,15 @@ from typing import Any
 
 from .._options import Option, merged
 from .._user_files import load_python_file, user_supplied
+from ..data.examples import LoadedExamples, Wanted
 from ..data.files import FORMATS, are_examples, ending, not_read, read_examples, require_file
 from ..data.images import ENDINGS as IMAGE_ENDINGS
 from ..data.images import read_image_folder, visible_entries
+from ..data.objects import examples_of_object
 from ..errors import InputError, did_you_mean, require
 from ..registry import first_of, plugins
 from ..store import FILE_NAME
-from .arrays import ArrayTask
+from .arrays import ArrayTask, require_one_index
 from .base import AbstractTask
 from .image import ImageTask
 from .presets import PRESETS, preset, preset_from_spec
@@ -27,13 +29,19 @@ FILE_OPTIONS = {
     "sequence": Option(
         "For a table of one row per token: the column that says which sequence a row belongs to.", "COLUMN"
     ),
+    "tokens": Option(
+        "How texts are read: words (the most frequent, see --vocabulary) or bytes (default: words, if texts have two).",
+        "words|bytes",
+    ),
     "labels": Option(
         "y holds class labels, learned with cross-entropy, or numbers (default: detected from y, and printed).",
         flags="--labels/--regression",
         kind=bool,
     ),
     "answered_at": Option("Where a model answers: sequence (default), query (at the last token), tokens (at each)."),
-    "vocabulary": Option("Tokens are ids below this number, each with a learned embedding.", kind=int),
+    "vocabulary": Option(
+        "Tokens are ids below this number, each with a learned embedding; of texts, the most ids of words.", kind=int
+    ),
     "shorter": Option("How shorter lengths are made: given, leading, trailing."),
     "validation_fraction": Option("Share of the examples kept for validation.", kind=float),
 }
@@ -60,8 +68,8 @@ def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, *
             * `mine.py:task` or `package.module:task`, a task or a function that returns one.
         cache: Folder for mined negatives; None: they are mined each time.
         options: Options of the preset, of the kind of data, or arguments of the function. A file of examples takes
-            `targets`, and of one row per token `sequence`, and of `ArrayTask` `labels`, `answered_at`, `vocabulary`,
-            `shorter` and `validation_fraction`.
+            `targets`, and of one row per token `sequence`, of texts `tokens`, and of `ArrayTask` `labels`,
+            `answered_at`, `vocabulary`, `shorter` and `validation_fraction`.
 
     Returns:
         The task.
@@ -117,14 +125,50 @@ def _found(reference: str, options: dict[str, Any], *, cache: Path | None, plann
 def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
     """Return the task of the examples in a file; a refusal names the file."""
     require_known_options(str(path), options, FILE_OPTIONS)
-    of_task, per_token = dict(options), options.get("answered_at") == "tokens"
-    targets, sequence = of_task.pop("targets", None), of_task.pop("sequence", None)
-    loaded = read_examples(path, targets=targets, sequence=sequence, per_token=per_token)
+    said = {name: options.get(name) for name in ("targets", "sequence", "tokens", "vocabulary")}
+    loaded = read_examples(path, **said, per_token=options.get("answered_at") == "tokens")
+    return _task_of_loaded(loaded, str(path), {"name": _stem_of(path)} | options)
+
+
+def task_of_object(given: Any, **options: Any) -> ArrayTask:
+    """Return the task of the examples in a frame, a pair, a dictionary or a dataset, as of the same table in a file.
+
+    Args:
+        given: What `examples_of_object` reads.
+        options: `targets`, `sequence` and `tokens`, as of a file, and keywords of `ArrayTask`.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(200, 3))
+        >>> columns = {"rain": x[:, 0], "wind": x[:, 1], "sun": x[:, 2], "price": x.max(axis=1)}
+        >>> task_of_object(columns, targets="price").notes
+        ('dict: a row is a sequence of 3 tokens of one number, columns rain to sun',)
+    """
+    if isinstance(given, tuple) and len(given) == 2:
+        require_one_index(*given)
+    targets = options.get("targets")
+    targets = ",".join(map(str, targets)) if isinstance(targets, list | tuple) else targets
+    wanted = Wanted(
+        None if targets is None else str(targets),
+        options.get("sequence"),
+        options.get("answered_at") == "tokens",
+        options.get("tokens"),
+        options.get("vocabulary"),
+    )
+    return _task_of_loaded(examples_of_object(given, wanted), type(given).__name__, options)
+
+
+def _task_of_loaded(loaded: LoadedExamples, called: str, options: dict[str, Any]) -> ArrayTask:
+    """Return the task of examples that were read; a refusal says where they are from."""
+    content = {name: value for name, value in vars(loaded).items() if value is not None}
+    of_task = {name: value for name, value in options.items() if name not in ("targets", "sequence", "tokens")}
+    for name in (each for each in ("mask", "held_out") if each in of_task):
+        require(name not in content, f"{called} has its own {name}; give one of the two.", what=name)
     try:
-        return ArrayTask(**vars(loaded), name=_stem_of(path), **of_task)
+        return ArrayTask(**(of_task | content))
     except InputError as error:
-        message = str(error) if str(path) in str(error) else f"{path}: {str(error).removeprefix(f'{_stem_of(path)}: ')}"
-        raise InputError(message, what=error.what) from error
+        message = str(error).removeprefix(f"{options.get('name', 'arrays')}: ")
+        raise InputError(message if called in message else f"{called}: {message}", what=error.what) from error
 
 
 def _stem_of(path: Path) -> str:
@@ -158,6 +202,7 @@ def task_of_spec(
     *,
     targets: str | None = None,
     sequence: str | None = None,
+    tokens: str | None = None,
     embeddings: Path | None = None,
     cache: Path | None = None,
 ) -> AbstractTask:
@@ -168,6 +213,7 @@ def task_of_spec(
         reference: What `find_task` takes; None for a preset.
         targets: Of a file, as it was measured: the .npy with y, or the columns with the target.
         sequence: Of a table, as it was measured: the column of sequences.
+        tokens: Of texts, as they were measured: words or bytes.
         embeddings: Folder of the model that passages are read with.
         cache: Folder for mined negatives.
 
@@ -187,7 +233,7 @@ def task_of_spec(
         stored = ("shorter", "validation_fraction", "answered_at", "vocabulary")
         options = {name: spec[name] for name in stored if spec.get(name) is not None}
         options |= {"labels": "labels" in spec}  # detected or said, it was decided then
-        given = {"targets": targets, "sequence": sequence}
+        given = {"targets": targets, "sequence": sequence, "tokens": tokens}
         options |= {name: value for name, value in given.items() if value is not None}
     elif "layout" in spec or "patch" in spec:
         options = {name: spec[name] for name in ("layout", "patch", "fixed_places") if name in spec}
