@@ -308,7 +308,9 @@ def _uncertain(of: Situation) -> Iterator[NextStep]:
     narrowing = None if of.of_map else narrowing_of(of.answer, of.table, of.effort)
     if narrowing is not None:
         counts = f"{of.answer.low} to {count_of_heads(of.answer.high or 0)}"
-        yield of.step(f"{counts} are left open by {UNKNOWNS[of.answer.widest or 'seeds']}", **narrowing)
+        few = of.answer.kind == "enough" and of.answer.widest == "data"
+        unknown = "few validation examples" if few else UNKNOWNS[of.answer.widest or "seeds"]
+        yield of.step(f"{counts} are left open by {unknown}", **narrowing)
     elif of.answer.kind == "none" and (of.of_map or not of.effort):
         yield of.step("More seeds may show an answer", seeds=2 * max(1, len(of.table.values("seed"))))
     elif of.answer.kind == "none" and of.effort.get("level") != THOROUGH:
@@ -319,6 +321,8 @@ def narrowing_of(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -
     """Return the options that leave fewer head counts open; None where one is left, or all was tried."""
     if answer.widest is None:
         return None
+    if answer.kind == "enough" and answer.widest == "data":
+        return {"effort": "normal"} if effort.get("level") == "quick" else None
     interval = answer.unknowns[answer.widest]
     tried = table.values("heads")
     untried = [count for count in range(interval.low, interval.high + 1) if count not in tried]

@@ -70,7 +70,7 @@ def _narrowing(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> 
     """Return what to run to leave fewer head counts open."""
     options = narrowing_of(answer, table, effort)
     if options is None:
-        return "; the most that is tried was tried"
+        return "; more examples narrow it" if answer.kind == "enough" else "; the most that is tried was tried"
     if "heads" in options:
         untried = [count for count in options["heads"] if count not in table.values("heads")]
         return f"; to narrow it, add {', '.join(map(str, untried))} to --heads"
