@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import headcount as hc
-from headcount.answer.answer import PAIRED
+from headcount.answer.answer import PAIRED, answer_of
 from headcount.engine.data import validation_of
 from headcount.models import from_arrays, spec_from_dict
 from headcount.paired import attach_paired_errors, standard_errors
@@ -84,3 +84,14 @@ def test_what_is_stored_of_the_same_models_is_kept(tmp_path, monkeypatch):
         monkeypatch.setattr("headcount.paired._errors_of", lambda *_: pytest.fail("computed again"))
         attach_paired_errors(store, name, measurement.records, task)
         assert store.get(name, PAIRED) == before
+
+
+def test_an_answer_of_the_kind_enough_rests_on_them(tmp_path):
+    measurement, _ = measured(tmp_path, lambda x: x[:, :, 0].max(axis=1), heads=(1, 2))
+    assert measurement.answer().kind == "enough"
+    (entry,) = measurement.facts[PAIRED]
+    assert entry["heads"] == [1, 2]
+    assert measurement.answer() == answer_of(measurement.table, measurement.facts)
+    assert measurement.answer() != answer_of(measurement.table, {**measurement.facts, PAIRED: ()})
+    (again,) = hc.load(tmp_path)
+    assert again.answer() == measurement.answer()
