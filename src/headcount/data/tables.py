@@ -135,9 +135,7 @@ def _long(
     targets = _targets(path, columns, names)
     if wanted.per_token:
         rows = np.split(targets[order], cuts)
-        unequal = f"{path}: a target per token needs sequences of one length, and those of {sequence} differ; pad them."
-        require(len(set(map(len, rows))) == 1, unequal, what="answered_at")
-        y = np.stack(rows)
+        y = np.stack(rows) if len(set(map(len, rows))) == 1 else np.fromiter(rows, object)
     else:
         y = targets[np.sort(first)]
         differs = np.flatnonzero((targets != y[group]).reshape(len(targets), -1).any(axis=1))
