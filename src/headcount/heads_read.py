@@ -214,5 +214,6 @@ def _target(target: np.ndarray, classes: Sequence[Any] | None) -> Any:
 
 def _answer(answer: np.ndarray, target: np.ndarray, classes: Sequence[Any] | None) -> Any:
     """Return the answer in the form of the target: numbers, or the label of the highest score."""
-    label = np.issubdtype(target.dtype, np.integer)
-    return _target(np.asarray(np.argmax(answer, axis=-1)) if label else answer, classes)
+    if np.issubdtype(target.dtype, np.integer):
+        answer = np.asarray(np.argmax(answer, axis=-1 if target.ndim else None))
+    return _target(answer, classes)
