@@ -33,7 +33,7 @@ def objective_of(
     shares, rarest = counts / counts.sum(), classes[int(counts.argmin())]
     few = f"class {str(rarest)[:40]} has {counts.min()} of {counts.sum():,} labels, too few to count like the others"
     fix = f"leave it out, or join it to another class (at least {MIN_PER_CLASS})"
-    enough = counts.min() >= MIN_PER_CLASS
+    enough = bool(counts.min() >= MIN_PER_CLASS)
     require(metric != "balanced" or enough, f"{few}; {fix}.", what="metric")
     if metric == "error" or (metric is None and shares.max() <= FREQUENT):
         return Classification(), []
