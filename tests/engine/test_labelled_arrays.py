@@ -22,7 +22,7 @@ from headcount.tasks import ArrayTask
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.sweeps import TRAIN, swept
-from ..helpers.tolerance import assert_trees_equal
+from ..helpers.tolerance import assert_close, assert_trees_equal
 
 GRADES = {"error", "final_error", "train_error", "cross_entropy", "baseline", "baseline_noise"}
 
@@ -114,13 +114,17 @@ def test_labels_of_tokens_are_learned_and_graded_where_there_are_tokens():
 @pytest.mark.parametrize("backend", ["reference", "fused"])
 def test_how_answers_are_judged_changes_nothing_in_training(backend, monkeypatch):
     """Classes that count alike are learned by the same steps, by kernels too."""
-    if backend == "fused" and not kernels_here():
+    if backend == "fused" and kernels_here().problem:
         pytest.skip("there are no kernels here")
     monkeypatch.setenv("HEADCOUNT_BACKEND", backend)
     rare = np.random.default_rng(5).random(120) < 0.15
     tasks = [ArrayTask(X, rare, metric=metric) for metric in ("error", "balanced")]
-    (plain, weights, _), (balanced, same, table) = (trained(task, {"head_dim": 2, "hidden": 4}) for task in tasks)
-    assert_trees_equal(dict(same), dict(weights))
+    (plain, weights, _), (balanced, same, table) = (
+        trained(task, {"head_dim": 2, "rank": 2, "hidden": 4}) for task in tasks
+    )
+    same_as = assert_trees_equal if backend == "fused" else assert_close  # a program with other grades rounds otherwise
+    for name, values in weights.items():
+        same_as(same[name], values)
     assert table.metric is BALANCED_ERROR
     assert balanced.metrics["train_error"] == plain.metrics["train_error"]
     assert {"balanced_error", "final_balanced_error", "fitted_balanced_error"} <= set(balanced.metrics)
@@ -131,15 +135,15 @@ def test_how_answers_are_judged_changes_nothing_in_training(backend, monkeypatch
 
 @pytest.mark.slow
 def test_heads_that_no_share_of_wrong_answers_shows_are_seen_where_classes_count_alike():
-    """Three positives of ten where two maxima nearly agree, which is a tenth of all: no answer is ever "positive"."""
+    """Three positives of ten where the maxima of both halves nearly agree, a tenth of all: no answer is "positive"."""
     generator = np.random.default_rng(0)
-    x = generator.normal(size=(5000, 16, 2))
-    apart = np.abs(np.diff(x.max(axis=1)))[:, 0]
+    x = generator.normal(size=(5000, 16, 1))
+    apart = np.abs(x[:, :8].max(axis=(1, 2)) - x[:, 8:].max(axis=(1, 2)))
     y = (apart < np.quantile(apart, 0.1)) & (generator.random(5000) < 0.3)
     least = {}
     for metric in ("error", None):
-        found = measure(x, y, metric=metric, heads=[1, 2], seeds=3, steps=1000, progress=False)
+        found = measure(x, y, metric=metric, heads=[1, 3], seeds=2, steps=1000, progress=False)
         least[metric] = found.table.relative.min(axis=(1, 2))
     assert np.all(least["error"] > 0.9)
     assert least[None][0] > 1.5 * least[None][1]
-    assert least[None][1] < 0.5
+    assert least[None][1] < 0.6

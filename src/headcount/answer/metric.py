@@ -1,7 +1,7 @@
 """What an error is: the name it is stored under, the words for it, and what the best constant answer scores."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..store.cell import ERRORS, Record
 
@@ -28,14 +28,12 @@ class Metric:
 _VARIANCE = "of the target's variance stays unexplained"
 _WRONG = "of the answers stay wrong"
 
-_NUMBERS = {
-    "noun": "the error",
-    "unit": "NMSE is the mean squared error over the target's variance: 1 is as good as predicting the mean, "
-    "0 is exact",
-}
+_OF_NUMBERS = (
+    "NMSE is the mean squared error over the target's variance: 1 is as good as predicting the mean, 0 is exact"
+)
 
-NMSE = Metric("nmse", "validation error (NMSE)", "NMSE", 1.0, _VARIANCE, **_NUMBERS)
-TRAIN_NMSE = Metric("train_nmse", "training error (NMSE)", "NMSE", 1.0, _VARIANCE, **_NUMBERS)
+NMSE = Metric("nmse", "validation error (NMSE)", "NMSE", 1.0, _VARIANCE, noun="the error", unit=_OF_NUMBERS)
+TRAIN_NMSE = replace(NMSE, name="train_nmse", label="training error (NMSE)")
 ERROR_RATE = Metric("error", "validation error (share of wrong answers)", "error rate", None, _WRONG)
 BALANCED_ERROR = Metric(
     "balanced_error",

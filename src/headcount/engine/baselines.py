@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
     def first(self, count: int) -> "Part":
         """Return the first examples."""
-        return Part(*(values if values is None else values[:count] for values in self))
+        return Part(self.content[:count], self.targets[:count], None if self.places is None else self.places[:count])
 
 
 def baselines(task: AbstractTask, train: TrainSpec, *, standardised: bool = False) -> list[dict[str, Any]]:
@@ -70,19 +70,17 @@ def baselines(task: AbstractTask, train: TrainSpec, *, standardised: bool = Fals
     labels = isinstance(task.objective, Classification)
     if labels and known.ndim > 1:
         limits, total = (MAX_EXAMPLES, MAX_VALIDATION), int(np.sum(known >= 0))
-        parts = [_by_token(part, task.outputs, most) for part, most in zip(split, limits, strict=True)]
-        return [at | _entry(name, *_fitted(task, name, *parts, total)) for name in FITS]
+        looked_at, asked_of = (_by_token(part, task.outputs, most) for part, most in zip(split, limits, strict=True))
+        return [at | _entry(name, *_fitted(task, name, looked_at, asked_of, total)) for name in FITS]
     total = train.train_examples if task.endless else len(known)
     scale = np.ones(1)
     if standardised and not labels:
         scale = np.broadcast_to(target_units(task, known)[1], known.shape[1:]).reshape(-1)
     content, new = (np.asarray(part.content) for part in split)
     count, few = (min(most, _most(int(np.prod(content.shape[1:])))) for most in (MAX_EXAMPLES, MAX_VALIDATION))
-    parts = [
-        Part(content[:count], _targets(known[:count], task.outputs, labels) / scale),
-        Part(new[:few], _targets(asked[:few], task.outputs, labels) / scale),
-    ]
-    return [at | _entry(name, *_fitted(task, name, *parts, total)) for name in FITS]
+    looked_at = Part(content[:count], _targets(known[:count], task.outputs, labels) / scale)
+    asked_of = Part(new[:few], _targets(asked[:few], task.outputs, labels) / scale)
+    return [at | _entry(name, *_fitted(task, name, looked_at, asked_of, total)) for name in FITS]
 
 
 def _by_token(part: Examples, outputs: int, most: int) -> Part:
@@ -151,7 +149,7 @@ def _error(task: AbstractTask, answers: np.ndarray, targets: np.ndarray) -> floa
     """The metric of the table: the share of wrong labels, or the error over the variance of the targets."""
     if not isinstance(task.objective, Classification):
         return float(np.mean((answers - targets) ** 2) / np.mean((targets - targets.mean(axis=0)) ** 2))
-    wrong = answers.argmax(axis=1) != targets.argmax(axis=1)
+    wrong = np.not_equal(answers.argmax(axis=1), targets.argmax(axis=1))
     if isinstance(task.objective, Balanced):
         return float(np.mean([np.mean(wrong[of_class == 1]) for of_class in targets.T if of_class.any()]))
     return float(np.mean(wrong))
