@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from .._choices import LabelMetric
-from ..data.values import kind_of
+from ..data.values import as_array, kind_of
 from ..errors import InputError, require
 from .objective import AbstractObjective, Balanced, Classification, Regression
 
@@ -61,8 +61,9 @@ def labels_of_tokens(
     """
     rows = array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array
     if _is_ragged(rows):
-        kinds = {kind_of(each) for each in rows}
-        require(len(kinds) == 1, f"y holds {' and '.join(sorted(kinds))}; labels must be of one kind.", what="y")
+        parts = [as_array(each, "y") for each in rows]  # words may be objects
+        kinds = sorted({kind_of(each) for each in parts})
+        require(len(kinds) == 1, f"y holds {' and '.join(kinds)}; labels must be of one kind.", what="y")
         sizes = [(np.shape(each), (int(row.sum()),)) for each, row in zip(rows, there, strict=False)]
         wrong = next((place for place, (given, wanted) in enumerate(sizes) if given != wanted), None)
         if wrong is not None:
@@ -70,7 +71,7 @@ def labels_of_tokens(
             needed = f"example {wrong} has {wanted} tokens but targets of shape {given}"
             raise InputError(f"y must have a label per token: {needed}.", what="y")
         require(len(rows) == len(there), f"x has {len(there)} examples but y has {len(rows)}; they must match.")
-        flat = np.concatenate(list(rows))
+        flat = np.concatenate(parts)
     elif rows.shape == there.shape:
         flat = rows[there]
     else:
