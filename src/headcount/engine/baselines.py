@@ -149,9 +149,9 @@ def _error(task: AbstractTask, answers: np.ndarray, targets: np.ndarray) -> floa
     """The metric of the table: the share of wrong labels, or the error over the variance of the targets."""
     if not isinstance(task.objective, Classification):
         return float(np.mean((answers - targets) ** 2) / np.mean((targets - targets.mean(axis=0)) ** 2))
-    wrong = np.asarray(answers.argmax(axis=1) != targets.argmax(axis=1))
+    wrong = answers.argmax(axis=1) != targets.argmax(axis=1)
     if isinstance(task.objective, Balanced):
-        return float(np.mean([np.mean(wrong[of_class == 1]) for of_class in targets.T if of_class.any()]))
+        return float(np.mean([np.average(wrong, weights=of_class) for of_class in targets.T if of_class.any()]))
     return float(np.mean(wrong))
 
 
