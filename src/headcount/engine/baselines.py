@@ -193,7 +193,7 @@ def _around(
     if task.vocabulary:
         numbers = _counted(near[..., 0], task, pooled=False)
     else:
-        there = ~np.isnan(near).any(axis=2)
+        there = np.asarray(~np.isnan(near).any(axis=2))
         numbers = np.hstack([np.where(there[..., None], near, 0.0).reshape(len(near), -1), there])
     return np.hstack([numbers, places[:, None] / content.shape[1]])
 
