@@ -7,6 +7,8 @@ from .errors import InputError, did_you_mean
 
 AnsweredAt = Literal["sequence", "tokens", "query"]
 """Where a task is answered: once per sequence, at every token, or at the last token, the query."""
+LabelMetric = Literal["error", "balanced"]
+"""What head counts are compared by where targets are labels: the share of wrong answers, or its mean over classes."""
 Positions = Literal["none", "additive", "concatenated"]
 """How a token's position enters a model: not at all, added to its embedding, or concatenated to it."""
 Padding = Literal["zeros", "nan"]
@@ -26,6 +28,7 @@ ModelClass = Literal["hard", "bounded"]
 """Classes of models that a floor holds for: hard heads on an alphabet, or bounded values and readout slope."""
 
 ANSWERED_AT: tuple[AnsweredAt, ...] = get_args(AnsweredAt)
+LABEL_METRICS: tuple[LabelMetric, ...] = get_args(LabelMetric)
 POSITIONS: tuple[Positions, ...] = get_args(Positions)
 PADDINGS: tuple[Padding, ...] = get_args(Padding)
 NORMS: tuple[Norm, ...] = get_args(Norm)

@@ -202,13 +202,15 @@ def _token(values: np.ndarray) -> Any:
 
 
 def _target(target: np.ndarray, classes: Sequence[Any] | None) -> Any:
-    """Return the first numbers of a target, or the name of its label."""
-    if classes is not None and np.ndim(target) == 0:
-        return str(classes[int(target)])
+    """Return the first numbers of a target, or the names of its first labels."""
+    if classes is not None and np.issubdtype(target.dtype, np.integer):
+        names = [str(classes[label]) if label >= 0 else "-" for label in np.ravel(target)[:DIGITS].tolist()]
+        return names[0] if target.ndim == 0 else names
     return _token(np.ravel(target)[:DIGITS])
 
 
 def _answer(answer: np.ndarray, target: np.ndarray, classes: Sequence[Any] | None) -> Any:
     """Return the answer in the form of the target: numbers, or the label of the highest score."""
-    label = np.issubdtype(target.dtype, np.integer) and target.ndim == 0
-    return _target(np.asarray(np.argmax(answer)) if label else answer, classes)
+    if np.issubdtype(target.dtype, np.integer):
+        answer = np.asarray(np.argmax(answer, axis=-1 if target.ndim else None))
+    return _target(answer, classes)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headcount.answer import ERROR_RATE, ErrorTable, answer
 from headcount.answer.baselines import Baseline, baselines_of
+from headcount.answer.metric import BALANCED_ERROR
 from headcount.answer.prose import prose
 from headcount.answer.words import decimal, listed
 
@@ -109,6 +110,32 @@ def test_training_that_failed_is_no_answer_about_attention():
     words = " ".join(prose(errors, answer(errors), (MEAN, LINEAR), examples=600))
     assert "training failed" in words
     assert "buys nothing" not in words
+
+
+@pytest.mark.parametrize(("wrong", "failed"), [(2, True), (25, False)])
+def test_training_did_not_fail_where_wrong_answers_differ_by_chance(wrong, failed):
+    """Of 1,000 examples 40 are of the rare class; the models are wrong on 33."""
+    noise = (0.04 * 0.96 / 1000) ** 0.5
+    errors = replace(table([0.033] * 3, noise=0.0), metric=ERROR_RATE, baseline=np.array(0.04), noise=np.array(noise))
+    rival = replace(LINEAR, error=wrong / 1000)
+    words = " ".join(prose(errors, answer(errors), (replace(MEAN, error=0.04), rival), examples=1000))
+    assert "learns the task" in words
+    assert ("training failed" in words) == failed
+
+
+def test_a_balanced_error_is_called_so_and_is_known_less_well_than_the_examples_say():
+    """30 positives of 1,000: the baseline's standard error says as much as 116 examples would."""
+    noise = 0.25 * (1 / 970 + 1 / 30) ** 0.5
+    levels = {"metric": BALANCED_ERROR, "baseline": np.array(0.5)}
+    flat = table([1e-9] * 3, floor=0.20, noise=0.0, lengths=(24,))
+    words = {}
+    for told in (noise, 1e-3):
+        errors = replace(flat, errors=flat.errors, **levels, noise=np.array(told))
+        rival = replace(LINEAR, error=0.25)
+        words[told] = " ".join(prose(errors, answer(errors), (replace(MEAN, error=0.5), rival), examples=1000))
+    assert "the balanced error is 20 %" in words[noise]
+    assert "cannot be told apart with 1,000" in words[noise]
+    assert "cannot be told apart" not in words[1e-3]
 
 
 def test_a_floor_with_a_low_training_error_may_be_too_few_examples():

@@ -1,5 +1,6 @@
 """What is written in any kind of file is read back equal; what is not read is never ignored."""
 
+import json
 import math
 import sys
 
@@ -226,6 +227,18 @@ def test_a_target_per_token(tmp_path):
     assert read_examples(path, sequence="who", per_token=True).y.tolist() == [[5, 6], [7, 8]]
     with refused("mine.csv", "line 3", "answered_at"):
         read_examples(path, sequence="who")
+
+
+def test_labels_of_the_tokens_of_unequal_sequences(tmp_path):
+    columns = {"who": [0, 0, 1, 1, 1] * 60, "u": list(range(300)), "y": ["a", "b", "a", "b", "b"] * 60}
+    columns["who"] = [who + 2 * (place // 5) for place, who in enumerate(columns["who"])]
+    path = write_text_table(tmp_path / "mine.csv", columns)
+    task = find_task(str(path), sequence="who", answered_at="tokens")
+    assert task.classes == ("a", "b")
+    assert task.y[:2].tolist() == [[0, 1, -1], [0, 1, 1]]
+    lines = [{"x": [1, 2][: 1 + place % 2], "y": ["a", "b"][: 1 + place % 2]} for place in range(120)]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert find_task(str(tmp_path / "mine.jsonl")).y[:2].tolist() == [[0, -1], [0, 1]]
 
 
 def test_a_pair_that_torch_saved(tmp_path):

@@ -27,7 +27,7 @@ class Construction:
 
     `other_length=None`: it exists at its own length only. `stored`: all its training and validation examples, where it
     is not endless. `tokens`: the shape of one example's tokens at a length, where that is not (length, dim). `labels`:
-    a target is one label.
+    a target is one label, of the example or of each of its tokens.
     """
 
     make: Callable[[], AbstractTask]
@@ -40,7 +40,7 @@ class Construction:
 
     def target_shape(self, length: int) -> tuple[int, ...]:
         if self.labels:
-            return ()
+            return (length,) if self.answered_at == "tokens" else ()
         return (length, self.outputs) if self.answered_at == "tokens" else (self.outputs,)
 
 
@@ -138,8 +138,9 @@ class TaskLaws:
                 assert np.all(np.isfinite(targets))
             else:
                 assert targets.dtype == np.int32
-                assert targets.ndim == 1
-                assert set(targets.tolist()) <= set(range(choices(task)))
+                assert targets.shape[1:] == construction.target_shape(task.length)
+                none = {-1} if task.padded and construction.answered_at == "tokens" else set()
+                assert set(targets.ravel().tolist()) <= {*range(choices(task)), *none}
 
     def test_a_perfect_answer_has_no_error(self, task, construction):
         targets = jnp.asarray(split_of(construction, 1).validation.targets)
@@ -268,7 +269,7 @@ def perfect_answers(task: AbstractTask, targets: jax.Array) -> jax.Array:
 def best_constant_answers(task: AbstractTask, targets: np.ndarray) -> jax.Array:
     if isinstance(task.objective, Regression):
         return jnp.broadcast_to(targets.mean(axis=0), targets.shape)
-    return label_answers(task, np.full_like(targets, np.argmax(np.bincount(targets))))
+    return label_answers(task, np.full_like(targets, np.argmax(np.bincount(targets[targets >= 0]))))
 
 
 def on_device(task: AbstractTask) -> Tokenise:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headcount.tasks import ArrayTask
+from headcount.tasks import ArrayTask, Balanced, Classification
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_trees_equal
@@ -19,6 +19,8 @@ LABELS = np.digitize(Y, [0.5, 1.5])
 COUNTS = 2 + np.arange(120) % 5
 RAGGED = [sequence[:count] for sequence, count in zip(X, COUNTS, strict=True)]
 IDS = np.random.default_rng(2).integers(0, 4, (120, 6))
+WORDS = [[f"tag {tag}" for tag in tags[:count]] for tags, count in zip(IDS, COUNTS, strict=True)]
+RARE = np.arange(120) % 8 == 0
 MASK = np.random.default_rng(3).random((120, 6)) < 0.7
 MASK[:, 1] = MASK[:, 4] = True
 
@@ -55,6 +57,37 @@ class TestArrayTask(TaskLaws):
             other_length=4,
             stored=STORED,
             answered_at="tokens",
+        ),
+        "labels at tokens": Construction(
+            lambda: ArrayTask(X, IDS, shorter="trailing", answered_at="tokens"),
+            outputs=4,
+            other_length=3,
+            stored=STORED,
+            answered_at="tokens",
+            labels=True,
+        ),
+        "words at the tokens of unequal lengths": Construction(
+            lambda: ArrayTask(RAGGED, WORDS, shorter="leading"),
+            outputs=4,
+            other_length=3,
+            stored=STORED,
+            answered_at="tokens",
+            labels=True,
+        ),
+        "a rare class": Construction(
+            lambda: ArrayTask(X, RARE),
+            outputs=2,
+            other_length=None,
+            stored=STORED,
+            labels=True,
+        ),
+        "rare classes at tokens": Construction(
+            lambda: ArrayTask(X, np.where(MASK, 0, IDS), answered_at="tokens", metric="balanced", mask=X[..., 0] < 2),
+            outputs=4,
+            other_length=None,
+            stored=STORED,
+            answered_at="tokens",
+            labels=True,
         ),
     }
 
@@ -133,6 +166,11 @@ def test_spec_tells_data_apart():
         ArrayTask(IDS, Y, vocabulary=9),
         ArrayTask(IDS.astype(float), Y),
         ArrayTask(X, LABELS[::-1], labels=True),
+        ArrayTask(X, IDS[:, 0], metric="balanced"),
+        ArrayTask(X, IDS[:, 0]),
+        ArrayTask(X, IDS, answered_at="tokens"),
+        ArrayTask(X, IDS, answered_at="tokens", labels=False),
+        ArrayTask(X, IDS, answered_at="tokens", metric="balanced"),
     ]
     assert len({str(task.spec()) for task in tasks}) == len(tasks)
 
@@ -275,3 +313,49 @@ def test_what_other_libraries_have_is_read():
 
 def test_notes_of_the_reader_come_first():
     assert ArrayTask(X, LABELS, notes=("read from b.csv",)).notes[0] == "read from b.csv"
+
+
+def test_labels_of_tokens_are_detected_and_padding_has_none():
+    whole = ArrayTask(X, IDS, answered_at="tokens")
+    assert whole.classes == (0, 1, 2, 3)
+    assert np.array_equal(whole.y, IDS)
+    padded = [IDS[place, :count] for place, count in enumerate(COUNTS)]
+    for task in (
+        ArrayTask(RAGGED, padded),
+        ArrayTask(
+            X,
+            np.where(np.arange(6) < COUNTS[:, None], IDS, 99),
+            mask=np.arange(6) < COUNTS[:, None],
+            answered_at="tokens",
+        ),
+        ArrayTask(RAGGED, WORDS),
+    ):
+        assert np.array_equal(task.y, np.where(np.arange(6) < COUNTS[:, None], IDS, -1))
+    skipped = ArrayTask(X, np.where(MASK, IDS, -100), answered_at="tokens")
+    assert np.array_equal(skipped.y, np.where(MASK, IDS, -1))
+    assert not skipped.padded, "a token without a label is read all the same"
+    for said in ({"labels": False}, {"labels": None}):
+        numbers = ArrayTask(X, IDS * (1.0 if said["labels"] is None else 1), answered_at="tokens", **said)
+        assert numbers.classes is None
+
+
+@pytest.mark.parametrize("shorter", ["leading", "trailing"])
+def test_labels_of_tokens_follow_them_where_sequences_are_shortened(shorter):
+    ids = ArrayTask(IDS, IDS, mask=MASK, shorter=shorter, answered_at="tokens")
+    for part in ids.at(3).examples(200, 200):
+        tokens, there = part.content[..., 0], ~np.isnan(part.content[..., 0])
+        assert np.array_equal(np.where(there, tokens, -1), part.targets)
+        assert there.any(axis=1).all()
+
+
+def test_every_class_counts_alike_where_one_is_frequent():
+    assert isinstance(ArrayTask(X, RARE).objective, Balanced)
+    assert any(
+        "87.5 % of the labels are False" in note and "--metric error" in note for note in ArrayTask(X, RARE).notes
+    )
+    assert type(ArrayTask(X, RARE, metric="error").objective) is Classification
+    assert ArrayTask(X, RARE, metric="error").spec().keys() == ArrayTask(X, LABELS).spec().keys(), "keys of before"
+    assert type(ArrayTask(X, LABELS).objective) is Classification
+    few = ArrayTask(X, np.arange(120) % 40 == 0)
+    assert type(few.objective) is Classification
+    assert any("3 of 120 labels, too few" in note for note in few.notes)

@@ -157,8 +157,20 @@ def test_options_that_do_not_go_with_the_data():
         ArrayTask(ragged(), Y, mask=mask)
     with refused("tokens", "mask"):
         ArrayTask(X, X, mask=mask, answered_at="tokens")
-    with refused("labels", "token"):
-        ArrayTask(X, IDS, labels=True, answered_at="tokens")
+    with refused("(120, 5)", "one class label per token"):
+        ArrayTask(X, IDS[:, :5], labels=True, answered_at="tokens")
+    with refused("example 3 has 6 tokens", "(5,)"):
+        ArrayTask(X, [tags[: 6 - (place == 3)] for place, tags in enumerate(IDS)], answered_at="tokens")
+    with refused("example 0 has 3 tokens", "(3, 2)"):
+        ArrayTask(ragged(), ragged(), answered_at="tokens")
+    with refused("one length", "labels"):
+        ArrayTask(ragged(), [np.ones(3 + i % 2) * 0.5 for i in range(120)], answered_at="tokens")
+    with refused("metric", "numbers"):
+        ArrayTask(X, Y, metric="balanced")
+    with refused("class 1", "2 of 120", "join"):
+        ArrayTask(X, (np.arange(120) % 60 == 0) * 1, labels=True, metric="balanced")
+    with refused("metric", "balanced", "auc"):
+        ArrayTask(X, HALVES, metric="auc")
     with refused("6 tokens", "5 targets"):
         ArrayTask(X, X[:, :5], answered_at="tokens")
     with refused("vocabulary = 3", "got 3"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.tasks import Choice, Classification, Regression
+from headcount.tasks import Balanced, Choice, Classification, Regression
 from headcount.tasks.objective import ranks
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
@@ -184,3 +184,108 @@ def test_the_standard_error_of_numbers_is_the_spread_over_samples(shape):
         lambda targets: np.mean((targets - 1) ** 2),  # mean 1 and variance 1
     )
     assert told == pytest.approx(spread, rel=0.2)
+
+
+# A label per token, and classes that count alike.
+
+TOKENS = 3
+labels_of_tokens = st.lists(st.integers(-1, CHOICES - 1), min_size=EXAMPLES * TOKENS, max_size=EXAMPLES * TOKENS).map(
+    lambda labels: np.array(labels, np.int32).reshape(EXAMPLES, TOKENS)
+)
+SHARES = (0.85, 0.05, 0.06, 0.04)
+
+
+token_slopes = jax.jit(jax.grad(lambda answers, labels: Classification().loss(answers, labels)[0]))
+
+
+@given(scores=finite | tied, labels=labels_of_tokens)
+@settings(max_examples=30)
+def test_tokens_without_a_label_count_for_nothing(scores, labels):
+    if not np.any(labels >= 0):
+        return
+    answers = np.stack([scores, scores[::-1], -scores], axis=1)
+    there = labels >= 0
+    want = slow_grades(answers[there], labels[there])
+    objective = Classification()
+    grades = objective.grades(jnp.asarray(answers), jnp.asarray(labels))
+    assert set(grades) == {"error", "error_noise", "cross_entropy"}
+    for name in ("error", "cross_entropy"):
+        assert float(grades[name]) == pytest.approx(want[name], rel=1e-5, abs=1e-5)
+    loss, error = objective.loss(jnp.asarray(answers), jnp.asarray(labels))
+    assert float(error) == pytest.approx(want["error"] * there.mean(), abs=1e-6)
+    assert float(loss) == pytest.approx(want["cross_entropy"] * there.mean(), rel=1e-5, abs=1e-5)
+    slopes = token_slopes(jnp.asarray(answers), jnp.asarray(labels))
+    assert np.all(np.asarray(slopes)[~there] == 0)
+    assert np.all(np.isfinite(slopes))
+
+
+@given(scores=finite, labels=labels_of | labels_of_tokens)
+@settings(max_examples=30)
+def test_the_balanced_error_is_the_mean_over_classes_of_corrected_answers(scores, labels):
+    labels = labels.astype(np.int32)
+    if not np.any(labels >= 0):
+        return
+    answers = scores if labels.ndim == 1 else np.stack([scores, scores[::-1], -scores], axis=1)
+    corrected = answers[labels >= 0].astype(np.float64) - np.log(SHARES)
+    best = np.sort(corrected, axis=1)
+    if np.min(best[:, -1] - best[:, -2]) < 1e-3:
+        return  # rounding decides
+    kept = labels[labels >= 0]
+    wrong = corrected.argmax(axis=1) != kept
+    want = np.mean([wrong[kept == label].mean() for label in np.unique(kept)])
+    grades = Balanced(SHARES).grades(jnp.asarray(answers), jnp.asarray(labels))
+    assert float(grades["balanced_error"]) == pytest.approx(want, abs=1e-5)
+
+
+def test_a_rare_class_shows_in_the_balanced_error_and_not_in_the_share_of_wrong_answers():
+    """Three tenths of a tenth are positive: which tenth it is, no share of wrong answers says."""
+    generator = np.random.default_rng(0)
+    suspect = generator.random(20_000) < 0.1
+    labels = jnp.asarray((suspect & (generator.random(20_000) < 0.3)).astype(np.int32))
+    chance = np.where(suspect, 0.3, 1e-4)
+    knows = jnp.asarray(np.log(np.stack([1 - chance, chance], axis=1)).astype(np.float32))
+    shares = (float(1 - labels.mean()), float(labels.mean()))
+    plain, balanced = Classification(), Balanced(shares)
+    assert float(plain.grades(knows, labels)["error"]) == pytest.approx(plain.baseline(np.asarray(labels))[0])
+    assert float(balanced.grades(knows, labels)["balanced_error"]) < 0.05
+    assert balanced.baseline(np.asarray(labels))[0] == 0.5
+    uncorrected = Balanced((0.5, 0.5)).grades(knows, labels)["balanced_error"]
+    assert float(uncorrected) == pytest.approx(0.5, abs=1e-3), "what corrects is the share of each class"
+
+
+@pytest.mark.parametrize("kind", ["balanced", "tokens alike", "tokens apart", "balanced tokens"])
+def test_the_stored_standard_error_is_the_spread_over_samples(kind):
+    objective = Balanced((0.9, 0.1)) if "balanced" in kind else Classification()
+    shape = (SIZE, 4) if "tokens" in kind else (SIZE,)
+
+    def sample(seed: int) -> dict[str, float]:
+        generator = np.random.default_rng(seed)
+        labels = (generator.random(shape) < 0.1).astype(np.int32)
+        flips = generator.random(shape) < 0.2
+        if kind in ("tokens alike", "balanced tokens"):  # wrong throughout a sequence, or not at all
+            flips = np.broadcast_to(flips[:, :1], shape)
+        answers = 10 * np.eye(2, dtype=np.float32)[np.where(flips, 1 - labels, labels)]
+        return {name: float(grade) for name, grade in graded(jnp.asarray(answers), jnp.asarray(labels)).items()}
+
+    graded = jax.jit(objective.grades)
+    samples = [sample(seed) for seed in range(SAMPLES)]
+    spread = np.std([each[objective.error] for each in samples])
+    told = np.mean([each[f"{objective.error}_noise"] for each in samples])
+    assert told == pytest.approx(spread, rel=0.15)
+
+
+@pytest.mark.parametrize("shape", [(SIZE,), (SIZE, 4)], ids=["examples", "tokens"])
+def test_the_balanced_baseline_is_as_uncertain_as_random_answers(shape):
+    """Per token it is what answers that are alike in a sequence have, at most."""
+
+    def sample(seed: int) -> tuple[float, float]:
+        generator = np.random.default_rng(seed)
+        labels = (generator.random(shape[:1] + (1,) * (len(shape) - 1)) < 0.1).astype(np.int32)
+        labels = np.broadcast_to(labels, shape)
+        guesses = np.broadcast_to(generator.random(labels.shape[:1] + (1,) * (len(shape) - 1)) < 0.5, shape)
+        wrong = guesses != labels
+        error = np.mean([wrong[labels == label].mean() for label in (0, 1)])
+        return float(error), Balanced((0.9, 0.1)).baseline(labels)[1]
+
+    errors, told = zip(*map(sample, range(SAMPLES)), strict=True)
+    assert np.mean(told) == pytest.approx(np.std(errors), rel=0.15)

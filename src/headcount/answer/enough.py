@@ -249,12 +249,24 @@ def enough_heads(
 
 def sampling_errors(best: ErrorTable, examples: int) -> Float[np.ndarray, " heads"]:
     """Return the standard error, over validation examples, of every head count's mean error over lengths."""
-    errors = sampling_error(best.metric, best.errors, examples)
+    errors = sampling_error(best.metric, best.errors, examples_of(best.baseline, best.noise, examples))
     return np.sqrt((errors**2).sum(axis=1)) / best.errors.shape[1]
 
 
+def examples_of(
+    baseline: Float[np.ndarray, "*models"] | float, noise: Float[np.ndarray, "*models"] | float, examples: int
+) -> Float[np.ndarray, "*models"]:
+    """Return of how many examples a share of wrong answers is known as well, by the standard error of the baseline.
+
+    They are fewer than there are for a mean over classes, and for labels of tokens, which share a sequence.
+    """
+    baseline, noise = np.asarray(baseline, float), np.asarray(noise, float)
+    known = baseline * (1 - baseline) / np.where(noise > 0, noise, 1.0) ** 2
+    return np.where((noise > 0) & (known > 0), known, float(examples))
+
+
 def sampling_error(
-    metric: Metric, errors: Float[np.ndarray, "*models"] | float, examples: int
+    metric: Metric, errors: Float[np.ndarray, "*models"] | float, examples: Float[np.ndarray, "*models"] | int
 ) -> Float[np.ndarray, "*models"]:
     """Return the standard error of errors over as many validation examples.
 

@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from .answer_base import SIGNALS, Answer, Interval, Kind, Unknown
 from .bootstrap import MIN_SEEDS, TAIL, bootstrap, interval_of
+from .metric import BALANCED_ERROR
 from .signals import (
     GROWS_WITH_LENGTH,
     MIN_FOLD,
@@ -204,7 +205,8 @@ def _kind(drop: DropTransition, best: Float[np.ndarray, "heads lengths"]) -> Kin
 def _floor_sentence(judged: ErrorTable, at: int) -> str:
     most = judged.values("heads")[-1]
     floor = error_words(judged.metric, judged.errors.min(axis=0))
-    floor = f"{floor} wrong" if judged.metric.baseline is None else floor
+    wrong = "balanced error" if judged.metric == BALANCED_ERROR else "wrong"
+    floor = f"{floor} {wrong}" if judged.metric.baseline is None else floor
     alike = f"{count_of_heads(at)} {'does' if at == 1 else 'do'} as well as {most}"
     return f"{alike}, and none gets below {floor}" if judged.errors.min() > 0 else f"{alike}; differences are chance"
 

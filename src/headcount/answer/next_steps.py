@@ -23,10 +23,10 @@ from .signals import (
     GROWS_WITH_LENGTH,
     NO_SHARP_DROP,
     NOT_LEARNED,
-    NOTHING_LEARNED,
     ONE_HEAD_COUNT,
     SMALL,
     STILL_FALLING,
+    has_learned,
 )
 from .table import ErrorTable
 from .words import count_of_heads, error_words, heads_listed
@@ -204,7 +204,7 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
     rivals = [each for each in of.baselines if each.name != CONSTANT]
     constant = next((each.error for each in of.baselines if each.name == CONSTANT), 1.0)
     best, longer = min(rivals, key=lambda each: each.error, default=None), 2 * of.usual("steps")
-    if best is not None and best.error < NOTHING_LEARNED * constant:
+    if best is not None and has_learned(best.error, constant, float(of.table.noise.max())):
         reached = f"{best.label} has {error_words(of.table.metric, [best.error])}"
         why = f"Nothing was learned, but y depends on x: {reached}; another learning rate may help"
         yield of.step(why, learning_rates=[SLOWER * of.usual("learning_rate")])

@@ -20,13 +20,13 @@ from .signals import (
     NOTHING_LEARNED,
     SOLVED,
     STILL_FALLING,
+    unlearned_above,
 )
 from .table import ErrorTable
 from .words import (
     BELOW_EXACT,
     as_sentence,
     count_of_heads,
-    error_name,
     error_words,
     factor_words,
     heads_listed,
@@ -101,7 +101,7 @@ def _of_rank(table: ErrorTable, answer: Answer) -> list[str]:
     errors = table.reduced("seed").errors
     there = np.isfinite(errors).all(axis=2)
     worst = np.where(there, errors.max(axis=2, initial=-np.inf, where=np.isfinite(errors)), np.nan)
-    name, tried = error_name(table.metric), f"{heads_listed(heads)} of rank {listed(ranks)}"
+    name, tried = table.metric.noun, f"{heads_listed(heads)} of rank {listed(ranks)}"
     if not there.any():
         return [f"there is no answer: {answer.reason}"]
     if answer.kind == "none":
@@ -184,7 +184,7 @@ def _no_answer(judged: ErrorTable, answer: Answer, examples: int | None) -> str:
     heads, reason = judged.values("heads"), answer.reason
     row, column = np.unravel_index(np.argmin(judged.relative), judged.errors.shape)
     least = error_words(judged.metric, [judged.errors[row, column]])
-    best = f"{error_name(judged.metric)} is {least} at best, with {count_of_heads(heads[row])}"
+    best = f"{judged.metric.noun} is {least} at best, with {count_of_heads(heads[row])}"
     if reason.startswith(NOT_LEARNED):
         constant = error_words(judged.metric, [judged.baseline[row, column]])
         return f"no head count tried ({listed(heads)}) learns the task: {best}; a constant answer has {constant}"
@@ -208,7 +208,7 @@ def _trend(judged: ErrorTable, reason: str, examples: int | None) -> str:
 
 def _with(judged: ErrorTable, place: int) -> str:
     heads = count_of_heads(judged.values("heads")[place])
-    return f"with {heads} {error_name(judged.metric)} is {_errors(judged, place)}"
+    return f"with {heads} {judged.metric.noun} is {_errors(judged, place)}"
 
 
 def _errors(judged: ErrorTable, place: int) -> str:
@@ -230,10 +230,16 @@ def differ_by_chance(judged: ErrorTable, examples: int | None) -> bool:
 
 
 def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: int) -> np.ndarray:
-    """Return twice the standard error over the examples: of a share, or of the mean square of normal residuals."""
+    """Return twice the standard error over the examples: of a share, or of the mean square of normal residuals.
+
+    A mean over classes, or over tokens of few sequences, is known as well as a share of fewer examples, as many as give
+    the standard error of the baseline.
+    """
     errors = np.asarray(errors, float)
-    variance = errors * (1 - errors) if judged.metric.baseline is None else 2 * errors**2
-    return np.asarray(SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples))
+    if judged.metric.baseline is not None:
+        return np.asarray(SAMPLING * np.sqrt(2 * errors**2 / examples))
+    one = np.max(np.where(judged.noise > 0, judged.noise**2 / (judged.baseline * (1 - judged.baseline)), 1 / examples))
+    return np.asarray(SAMPLING * np.sqrt(np.maximum(errors * (1 - errors), 0.0) * one))
 
 
 def _without_attention(
@@ -247,14 +253,15 @@ def _without_attention(
     where = f" at length {length}" if len(judged.values("length")) > 1 else ""
     words = [f"without attention{where}: {', '.join(_named(judged, each) for each in baselines)}"]
     rival, best = min(others, key=lambda each: each.error), _best(judged)
-    if rival.error > NOTHING_LEARNED * judged.baseline.max():
+    if rival.error > unlearned_above(judged.noise / judged.baseline).max() * judged.baseline.max():
         return words
-    lower = rival.error * ALIKE < best
+    margin = 0.0 if examples is None else float(_sampling_error(judged, best, examples))
+    lower = rival.error < min(best / ALIKE, best - margin)
     if judged.relative.min() > NOTHING_LEARNED or answer.reason.startswith(NOT_LEARNED):
         return words + ([f"{rival.label} does better, so training failed"] if lower else [])
     if not converged or answer.reason in (STILL_FALLING, GROWS_WITH_LENGTH):
         return words + ([f"{rival.label} does better than the best of these models so far"] if lower else [])
-    return words + _compared(judged, rival, examples)
+    return words + _compared(judged, rival, examples, margin)
 
 
 def _named(judged: ErrorTable, baseline: Baseline) -> str:
@@ -263,7 +270,7 @@ def _named(judged: ErrorTable, baseline: Baseline) -> str:
     return f"{baseline.label} {f'exact ({error})' if error == BELOW_EXACT else error}{note}"
 
 
-def _compared(judged: ErrorTable, rival: Baseline, examples: int | None) -> list[str]:
+def _compared(judged: ErrorTable, rival: Baseline, examples: int | None, margin: float) -> list[str]:
     """Compare the best model without attention: as good within five per cent, or not told apart."""
     best = _best(judged)
     if max(rival.error, best) <= SOLVED_WELL * judged.baseline.max():
@@ -271,7 +278,6 @@ def _compared(judged: ErrorTable, rival: Baseline, examples: int | None) -> list
             ", which is given the largest and the smallest number of every coordinate," if rival.name == POOLED else ""
         )
         return [f"{rival.label}{given} solves it too"]
-    margin = 0.0 if examples is None else float(_sampling_error(judged, best, examples))
     if rival.error <= ALIKE * best:
         better = "better than" if rival.error < min(best / ALIKE, best - margin) else "as well as"
         return [f"attention buys nothing here: {rival.label} does {better} the best of these models"]

@@ -71,11 +71,6 @@ def difference_words(metric: Metric, difference: float) -> str:
     return f"{decimal(100 * difference)} points" if metric.baseline is None else error_number(difference)
 
 
-def error_name(metric: Metric) -> str:
-    """Return what a sentence calls the error."""
-    return "the share of wrong answers" if metric.baseline is None else "the error"
-
-
 def _percent(share: float) -> str:
     return f"{100 * share:.0f}" if share >= 0.1 or share == 0 else decimal(100 * share)
 

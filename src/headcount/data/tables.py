@@ -66,7 +66,7 @@ def examples_of_table(
         named, note = _long(path, columns, wanted, names, row)
         called = [name for name in rest if name != wanted.sequence]
     else:
-        y = _targets(path, columns, names)
+        y = _targets(path, columns, names, per_token=wanted.per_token)
         nested = {name: values for name, values in rest.items() if not _is_flat(values)}
         named, note = _nested(path, rest, nested) if nested else _wide(path, rest, y)
         named["y"] = y
@@ -144,11 +144,14 @@ def _target_names(path: Path, columns: Columns, wanted: Wanted) -> tuple[list[st
     raise InputError(f"{path}: {fault} the target; {listed}.", what="targets")
 
 
-def _targets(path: Path, columns: Columns, names: list[str]) -> np.ndarray:
+def _targets(path: Path, columns: Columns, names: list[str], *, per_token: bool) -> np.ndarray:
     arrays = [columns[name] for name in names]
+    if len(names) == 1 and per_token and isinstance(arrays[0], list):
+        return np.fromiter(arrays[0], object)
     for name, values in zip(names, arrays, strict=True):
-        one_length = f"{path}: the lists of the target {name} must be of one length."
-        require(isinstance(values, np.ndarray), one_length, what="targets")
+        one_length = f"{path}: the lists of the target {name} must be of one length"
+        fix = "a label per token needs answered_at='tokens' (--answered-at tokens)"
+        require(isinstance(values, np.ndarray), f"{one_length}; {fix}.", what="targets")
         plain = len(names) == 1 or (_is_flat(values) and _kind(values) in "fiub")
         require(plain, f"{path}: of several targets each must be numbers; {name} is not.", what="targets")
     return np.asarray(arrays[0]) if len(names) == 1 else np.stack(arrays, axis=1)
@@ -188,12 +191,10 @@ def _long(
     group = np.argsort(np.argsort(first))[group]  # sequences in the order of their first rows
     order = np.argsort(group, kind="stable")
     cuts = np.cumsum(np.bincount(group))[:-1]
-    targets = _targets(path, columns, names)
+    targets = _targets(path, columns, names, per_token=wanted.per_token)
     if wanted.per_token:
         rows = np.split(targets[order], cuts)
-        unequal = f"{path}: a target per token needs sequences of one length, and those of {sequence} differ; pad them."
-        require(len(set(map(len, rows))) == 1, unequal, what="answered_at")
-        y = np.stack(rows)
+        y = np.stack(rows) if len(set(map(len, rows))) == 1 else np.fromiter(rows, object)
     else:
         y = targets[np.sort(first)]
         differs = np.flatnonzero((targets != y[group]).reshape(len(targets), -1).any(axis=1))

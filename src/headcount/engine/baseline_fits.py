@@ -103,12 +103,13 @@ def _forward(weights: list[np.ndarray], x: New) -> tuple[Answers, np.ndarray]:
 
 def _gradients(weights: list[np.ndarray], x: New, y: Answers, labels: bool) -> list[np.ndarray]:
     answers, hidden = _forward(weights, x)
-    wrong = ((_softmax(answers) if labels else answers) - y) / len(x)
+    wrong = ((softmax(answers) if labels else answers) - y) / len(x)
     back = (wrong @ weights[2].T) * (1 - hidden**2)
     return [x.T @ back, back.sum(axis=0), hidden.T @ wrong, wrong.sum(axis=0), x.T @ wrong]
 
 
-def _softmax(scores: Answers) -> Answers:
+def softmax(scores: Answers) -> Answers:
+    """Return the chances of classes by their scores."""
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)
 
@@ -150,5 +151,5 @@ def _loss(answers: Answers, targets: Answers, labels: bool, *, smooth: bool = Fa
     if not labels:
         return float(np.mean((answers - targets) ** 2))
     if smooth:
-        return float(-np.mean(np.log(np.maximum((_softmax(answers) * targets).sum(axis=1), 1e-12))))
+        return float(-np.mean(np.log(np.maximum((softmax(answers) * targets).sum(axis=1), 1e-12))))
     return float(np.mean(answers.argmax(axis=1) != targets.argmax(axis=1)))

@@ -5,18 +5,20 @@
     neighbours  the mean, or the vote, of the k nearest training examples
 
 All are fitted on at most `MAX_EXAMPLES` training examples, each in about a second, and give the same numbers every
-time. Absent tokens (NaN) are left out of pools and are zeros elsewhere; token ids are counted.
+time. Absent tokens (NaN) are left out of pools and are zeros elsewhere; token ids are counted. With a label per token
+an example is a token: its numbers, those of the tokens next to it, and where it is.
 """
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from .._precision import wide
+from ..keys import named_generator
 from ..store import Store, TrainSpec
-from ..tasks import AbstractTask, Classification, Regression
+from ..tasks import AbstractTask, Balanced, Classification, Examples, Regression
 from . import baseline_fits as fits
 from .data import mean_and_scale, target_units
 
@@ -34,13 +36,16 @@ LABELS = {"linear": "a linear model", "pooled": "a pooled model", "neighbours": 
 FITS = {"linear": fits.linear, "pooled": fits.net, "neighbours": fits.neighbours}
 
 
-class Parts(NamedTuple):
-    """Content and targets in numbers: of the training examples that are looked at, and of validation."""
+class Part(NamedTuple):
+    """Content and targets in numbers of the examples that are looked at; with labels per token, which token it is."""
 
     content: np.ndarray
     targets: Float[np.ndarray, "examples outputs"]
-    new: np.ndarray
-    answers: Float[np.ndarray, "new outputs"]
+    places: Int[np.ndarray, " examples"] | None = None
+
+    def first(self, count: int) -> "Part":
+        """Return the first examples."""
+        return Part(self.content[:count], self.targets[:count], None if self.places is None else self.places[:count])
 
 
 def baselines(task: AbstractTask, train: TrainSpec, *, standardised: bool = False) -> list[dict[str, Any]]:
@@ -58,24 +63,34 @@ def baselines(task: AbstractTask, train: TrainSpec, *, standardised: bool = Fals
     drawn = min(asked_for, MAX_EXAMPLES, _most(task.length * task.dim)) if task.endless else asked_for
     split = task.examples(drawn, train.validation_examples, train.data_seed)
     known, asked = (np.asarray(part.targets) for part in split)
-    total = train.train_examples if task.endless else len(known)
     at = {"length": task.length, "data_seed": train.data_seed, "validation_examples": len(asked)}
     refused = _refused(task, split.train.content, known)
     if refused:
         return [at | _entry(name, None, refused) for name in FITS]
     labels = isinstance(task.objective, Classification)
+    if labels and known.ndim > 1:
+        limits, total = (MAX_EXAMPLES, MAX_VALIDATION), int(np.sum(known >= 0))
+        looked_at, asked_of = (_by_token(part, task.outputs, most) for part, most in zip(split, limits, strict=True))
+        return [at | _entry(name, *_fitted(task, name, looked_at, asked_of, total)) for name in FITS]
+    total = train.train_examples if task.endless else len(known)
     scale = np.ones(1)
     if standardised and not labels:
         scale = np.broadcast_to(target_units(task, known)[1], known.shape[1:]).reshape(-1)
     content, new = (np.asarray(part.content) for part in split)
     count, few = (min(most, _most(int(np.prod(content.shape[1:])))) for most in (MAX_EXAMPLES, MAX_VALIDATION))
-    parts = Parts(
-        content[:count],
-        _targets(known[:count], task.outputs, labels) / scale,
-        new[:few],
-        _targets(asked[:few], task.outputs, labels) / scale,
-    )
-    return [at | _entry(name, *_fitted(task, name, parts, total, labels)) for name in FITS]
+    looked_at = Part(content[:count], _targets(known[:count], task.outputs, labels) / scale)
+    asked_of = Part(new[:few], _targets(asked[:few], task.outputs, labels) / scale)
+    return [at | _entry(name, *_fitted(task, name, looked_at, asked_of, total)) for name in FITS]
+
+
+def _by_token(part: Examples, outputs: int, most: int) -> Part:
+    """Return tokens that have a label, drawn at random, each with its whole sequence."""
+    content, labels = (np.asarray(values) for values in part)
+    rows, places = np.nonzero(labels >= 0)
+    most = min(most, _most(int(np.prod(content.shape[1:]))))
+    chosen = named_generator(0, "baseline tokens").permutation(len(rows))[:most]
+    rows, places = rows[chosen], places[chosen]
+    return Part(content[rows], np.eye(outputs)[labels[rows, places]], places)
 
 
 def _most(numbers: int) -> int:
@@ -87,26 +102,31 @@ def _entry(name: str, error: float | None, note: str) -> dict[str, Any]:
     return {"name": name, "label": LABELS[name], "error": error, "note": note}
 
 
-def _fitted(task: AbstractTask, name: str, parts: Parts, total: int, labels: bool) -> tuple[float | None, str]:
+def _fitted(task: AbstractTask, name: str, known: Part, new: Part, total: int) -> tuple[float | None, str]:
     """The error of one baseline, or None; and what there is to say about it. `total` is 0 for fresh examples."""
-    pooled = name == "pooled"
-    width = _features(task, parts.content[:1], pooled).shape[1]
+    pooled, labels = name == "pooled", isinstance(task.objective, Classification)
+    unit = "examples" if known.places is None else "tokens"
+    width = _features(task, known.first(1), pooled).shape[1]
     if width > MAX_FEATURES:
-        return None, f"{width:,} numbers per example are too many"
-    kept = min(len(parts.content), MAX_FITTED_NUMBERS // width)
-    note = "" if kept == total else f"fitted on {kept:,}{f' of {total:,}' if total else ' fresh'} training examples"
+        return None, f"{width:,} numbers per {unit.removesuffix('s')} are too many"
+    kept = min(len(known.content), MAX_FITTED_NUMBERS // width)
+    note = "" if kept == total else f"fitted on {kept:,}{f' of {total:,}' if total else ' fresh'} training {unit}"
     if kept < MIN_EXAMPLES and kept < MIN_SHARE * (total or MAX_EXAMPLES):
-        return None, f"{width:,} numbers per example: it could only be {note}"
-    targets = parts.targets[:kept]
+        return None, f"{width:,} numbers per {unit.removesuffix('s')}: it could only be {note}"
+    targets = known.targets[:kept]
     middle, scale = (np.zeros(1), np.ones(1)) if labels else mean_and_scale(wide(targets))
+    # By the share of wrong answers every number of neighbours is as good where one class is frequent.
+    votes = labels and not (name == "neighbours" and isinstance(task.objective, Balanced))
     try:
-        x, z = (_features(task, content, pooled) for content in (parts.content[:kept], parts.new))
+        x, z = (_features(task, part, pooled) for part in (known.first(kept), new))
         center, spread = mean_and_scale(wide(x))
         x, z = (x - center) / spread, (z - center) / spread
-        answers = FITS[name](x, (targets - middle) / scale, z, labels=labels) * scale + middle
+        answers = FITS[name](x, (targets - middle) / scale, z, labels=votes) * scale + middle
     except (MemoryError, np.linalg.LinAlgError) as error:  # what it is compared with is trained, and stays
         return None, f"{type(error).__name__}: {error}"
-    error = _error(answers, parts.answers, labels)
+    if isinstance(task.objective, Balanced):
+        answers = (fits.softmax(answers) if pooled else answers) / np.array(task.objective.shares)
+    error = _error(task, answers, new.targets)
     return (error, note) if np.isfinite(error) else (None, "its answers are not finite")
 
 
@@ -116,9 +136,7 @@ def _refused(task: AbstractTask, content: Any, targets: np.ndarray) -> str:
         return "the answer is chosen among candidates"
     if not hasattr(content, "shape"):
         return "an example is more than one array"
-    if isinstance(task.objective, Classification) and targets.ndim > 1:
-        return "there is a label per token"
-    outputs = task.outputs if targets.ndim == 1 else int(np.prod(targets.shape[1:]))
+    outputs = task.outputs if isinstance(task.objective, Classification) else int(np.prod(targets.shape[1:]))
     return f"{outputs:,} numbers per answer are too many" if outputs > MAX_OUTPUTS else ""
 
 
@@ -127,15 +145,22 @@ def _targets(values: np.ndarray, outputs: int, labels: bool) -> Float[np.ndarray
     return np.eye(outputs)[values] if labels else values.reshape(len(values), -1).astype(np.float64)
 
 
-def _error(answers: np.ndarray, targets: np.ndarray, labels: bool) -> float:
+def _error(task: AbstractTask, answers: np.ndarray, targets: np.ndarray) -> float:
     """The metric of the table: the share of wrong labels, or the error over the variance of the targets."""
-    if labels:
-        return float(np.mean(answers.argmax(axis=1) != targets.argmax(axis=1)))
-    return float(np.mean((answers - targets) ** 2) / np.mean((targets - targets.mean(axis=0)) ** 2))
+    if not isinstance(task.objective, Classification):
+        return float(np.mean((answers - targets) ** 2) / np.mean((targets - targets.mean(axis=0)) ** 2))
+    wrong = answers.argmax(axis=1) != targets.argmax(axis=1)
+    if isinstance(task.objective, Balanced):
+        return float(np.mean([np.average(wrong, weights=of_class) for of_class in targets.T if of_class.any()]))
+    return float(np.mean(wrong))
 
 
-def _features(task: AbstractTask, content: np.ndarray, pooled: bool) -> Float[np.ndarray, "examples features"]:
-    """Numbers per example: of every position apart, or `pooled` over positions."""
+def _features(task: AbstractTask, part: Part, pooled: bool) -> Float[np.ndarray, "examples features"]:
+    """Numbers per example: of every position apart, or `pooled` over positions; with labels per token of the token."""
+    if part.places is not None:
+        own = _around(task, part.content, part.places)
+        return np.hstack([own, _features(task, Part(part.content, part.targets), pooled)]) if pooled else own
+    content = part.content
     if task.vocabulary:
         return _counted(content.reshape(len(content), -1), task, pooled)
     content = content.astype(np.float32)
@@ -153,9 +178,24 @@ def _features(task: AbstractTask, content: np.ndarray, pooled: bool) -> Float[np
         parts.append(there.sum(axis=1, keepdims=True))
     if task.answered_at == "query":  # the last token asks
         parts.append(filled[:, -1])
-    if task.answered_at == "tokens":
+    if task.answered_at == "tokens" and not isinstance(task.objective, Classification):
         parts.append(whole)
     return np.hstack(parts)
+
+
+def _around(
+    task: AbstractTask, content: Float[np.ndarray, "examples length dim"], places: Int[np.ndarray, " examples"]
+) -> Float[np.ndarray, "examples features"]:
+    """Return the numbers of a token and of those next to it, and where it is; of many ids the token's alone."""
+    reach = int(3 * (task.vocabulary or 1) <= ONE_HOT_FEATURES)
+    padded = np.pad(content, ((0, 0), (reach, reach), (0, 0)), constant_values=np.nan)
+    near = np.take_along_axis(padded, (places[:, None] + np.arange(2 * reach + 1))[..., None], axis=1)
+    if task.vocabulary:
+        numbers = _counted(near[..., 0], task, pooled=False)
+    else:
+        there = np.asarray(~np.isnan(near).any(axis=2))
+        numbers = np.hstack([np.where(there[..., None], near, 0.0).reshape(len(near), -1), there])
+    return np.hstack([numbers, places[:, None] / content.shape[1]])
 
 
 def _pooled(tokens: np.ndarray, there: Bool[np.ndarray, "examples length"]) -> np.ndarray:

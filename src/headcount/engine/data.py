@@ -63,7 +63,7 @@ class StoredTokens(eqx.Module):
     """Examples as tokens; a batch is drawn with replacement."""
 
     tokens: Float[Array, "examples length dim"]
-    targets: Float[Array, "examples *places outputs"] | Int[Array, " examples"]
+    targets: Float[Array, "examples *places outputs"] | Int[Array, "examples *places"]
 
     def batch(self, key: Key, count: int) -> tuple[Array, Array]:
         chosen = chosen_examples(key, count, len(self.tokens))
@@ -123,7 +123,8 @@ class BucketData(eqx.Module):
     """Training and validation examples of a bucket.
 
     `target_variance` turns a mean squared error into a share of the target's variance: 1 for standardised targets, and
-    for labels, whose errors are shares already. `probe` are some training tokens, where a model is calibrated by them.
+    for labels, whose errors are shares already; with a label per token, of all places: then it is the share of places
+    that have one. `probe` are some training tokens, where a model is calibrated by them.
     """
 
     train: StoredTokens | FreshExamples | RawExamples
@@ -175,12 +176,15 @@ def prepare(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> Prepare
         (np.asarray(part.content), np.asarray(part.targets)) for part in (split.train, split.validation)
     )
     labels = isinstance(task.objective, AbstractLabelObjective)
-    units, variance = None, 1.0 if labels or spec.standardises else np.mean(np.var(targets, axis=0))
+    units, variance = None, 1.0 if spec.standardises else np.mean(np.var(targets, axis=0))
+    if labels:
+        variance = np.mean(targets >= 0)
     if spec.standardises:
-        answers = np.zeros((1, task.outputs), np.float32) if labels else targets  # the scores of classes have no units
+        # The scores of classes have no units.
+        answers = np.zeros((1,) * targets.ndim + (task.outputs,), np.float32) if labels else targets
         units = Units(*_token_units(task, tokens), *target_units(task, answers))
         tokens, targets = units.standardised(tokens, targets, task.objective)
-        variance = np.mean(np.var(targets, axis=0)) if task.answered_at == "tokens" else variance
+        variance = np.mean(np.var(targets, axis=0)) if task.answered_at == "tokens" and not labels else variance
         validation = units.standardised(*validation, task.objective)
     if train.train_examples == 0:
         assert isinstance(task, GeneratedTask)

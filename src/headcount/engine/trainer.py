@@ -22,7 +22,7 @@ from ..store import Cell, Outcome, Record
 from ..store.weights import Weights
 from ..tasks import AbstractTask
 from .buckets import Bucket, BucketShape, ProgramShape, parent_spec, spec_of
-from .data import BucketData, PreparedData, PreparedExamples, RawExamples
+from .data import BucketData, PreparedData, PreparedExamples, RawExamples, StoredTokens
 from .hardware import Hardware, TaskShape
 from .plan import task_shape
 from .records import checkpoint_steps, failure, provenance, record_of
@@ -183,9 +183,11 @@ class BucketTrainer:
                 if len(curves) == WATCHED_AT + 1:
                     seen = self._look(bucket, states, now, prepared, float(curves[-1][0]))
         # Not while holding the device: compiling this, too, is done while another bucket trains.
-        fitted = parts.judge(states, members, data.train) if isinstance(data.train, RawExamples) else {}
+        objective = parts.task.objective
+        judged = RawExamples if objective.error == objective.batch_error else RawExamples | StoredTokens
+        fitted = parts.judge(states, members, data.train) if isinstance(data.train, judged) else {}
         grades = {error: states.best_error, f"final_{error}": measured.validation[error]}
-        grades |= {f"train_{error}": measured.train_error}
+        grades |= {f"train_{objective.batch_error}": measured.train_error}
         grades |= {name: grade for name, grade in measured.validation.items() if name != error}
         grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
         grades = {name: np.asarray(grade) for name, grade in grades.items()}

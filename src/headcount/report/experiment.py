@@ -27,10 +27,6 @@ from .render.words import settings_line, spoken_time
 from .training import curves_chart, fit_chart
 
 EVIDENCE = "Evidence for the answer"
-UNITS = {
-    True: "NMSE is the mean squared error over the target's variance: 1 is as good as predicting the mean, 0 is exact",
-    False: "Errors are shares of wrong answers",
-}
 
 
 def headline_about(subject: str, answer: Answer) -> str:
@@ -102,7 +98,7 @@ def study_document(
         title=title,
         question=question,
         headline=headline,
-        unit=UNITS[(metric if table is None else table.metric).baseline is not None],
+        unit=(metric if table is None else table.metric).unit,
         blocks=(
             *errors,
             *charts,
@@ -182,7 +178,7 @@ def _own_document(
         question=experiment.question,
         headline=words,
         heading=words.removesuffix(f": {found.reason}") if sentences and found.kind == "none" else "",
-        unit=UNITS[table.metric.baseline is not None],
+        unit=table.metric.unit,
         closing=found.sentence,
         blocks=(
             Text(((experiment.name, "bold"), f": {settings_line(settings)}"), shown="terminal"),

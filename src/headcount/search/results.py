@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from ..answer import Answer, answer, error_table
-from ..answer.enough import CHANCE, sampling_error
+from ..answer.enough import CHANCE, examples_of, sampling_error
 from ..answer.metric import metric_of
 from ..answer.signals import SOLVED, has_learned
 from ..models.base import HeadElimination
@@ -62,13 +62,14 @@ class SearchResults:
         return any(self._differ(few, many, length, draw) for length in self.question.lengths)
 
     def _differ(self, few: int, many: int, length: int, draw: int) -> bool:
-        errors = [self._ranked(heads, length, draw)[:1] for heads in (few, many)]
-        if not all(errors):
+        best = [self._ranked(heads, length, draw)[:1] for heads in (few, many)]
+        if not all(best):
             return True
-        less, more = (records[0].error for records in errors)
-        metric, examples = metric_of(self._finished()), self.validation_examples
-        margin = np.hypot(*(sampling_error(metric, error, examples) for error in (less, more)))
-        return bool(less - more > CHANCE * margin)
+        (less,), (more,) = best
+        metric, noise = metric_of([less]), less.metrics.get("baseline_noise", 0.0)
+        examples = examples_of(less.metrics.get("baseline", 1.0), noise, self.validation_examples)
+        margin = np.hypot(*(sampling_error(metric, each.error, examples) for each in (less, more)))
+        return bool(less.error - more.error > CHANCE * margin)
 
     @functools.cached_property
     def validation_examples(self) -> int:

@@ -182,6 +182,10 @@ class Outcome(enum.Enum):
     FAILED = "failed"
 
 
+ERRORS = ("nmse", "balanced_error", "error")
+"""The metrics that head counts are compared by; a record has one of them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """The result of a cell.
@@ -189,7 +193,9 @@ class Record:
     `metrics` of a regression: `nmse` (the smallest validation error along the curve, over the variance of the target),
     `final_nmse`, `train_nmse`. Of a classification or ranking: `error` (the smallest share of wrong answers along the
     curve), `final_error`, `cross_entropy`, `train_error` (while training), and on the training examples at the end
-    `fitted_error` and `fitted_cross_entropy`; of a ranking also `mrr` and `fitted_mrr`. All have `baseline`, the error
+    `fitted_error` and `fitted_cross_entropy`; of a ranking also `mrr` and `fitted_mrr`. Where classes count alike it is
+    `balanced_error` in place of `error`, but for `train_error`; there and of labels per token also the standard error
+    of the final one over validation examples, `balanced_error_noise` or `error_noise`. All have `baseline`, the error
     of the best constant answer on the validation examples, and `baseline_noise`, its standard error.
     `curve` holds pairs of step and validation error. `provenance` does not decide the numbers (seconds, versions).
     """
@@ -213,10 +219,11 @@ class Record:
 
     @property
     def error(self) -> float:
-        """The smallest validation error: `nmse` or `error`; NaN where there is none."""
-        return self.metrics.get("nmse", self.metrics.get("error", float("nan")))
+        """The smallest validation error: the first of `ERRORS` that there is; NaN where there is none."""
+        return next((self.metrics[name] for name in ERRORS if name in self.metrics), float("nan"))
 
     @property
     def final_error(self) -> float:
         """The validation error at the end of training, which is that of the stored weights."""
-        return self.metrics.get("final_nmse", self.metrics.get("final_error", self.error))
+        names = (f"final_{name}" for name in ERRORS)
+        return next((self.metrics[name] for name in names if name in self.metrics), self.error)

@@ -8,7 +8,7 @@ from .image import ImageTask
 from .in_context import InContextRegression
 from .labelled import examples_at
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, require_on_sphere
-from .objective import AbstractObjective, Choice, Classification, Regression
+from .objective import AbstractObjective, Balanced, Choice, Classification, Regression
 from .presets import (
     PRESETS,
     average,
@@ -31,6 +31,7 @@ __all__ = [
     "AbstractTask",
     "AlphabetMaxima",
     "ArrayTask",
+    "Balanced",
     "BiasedNearestNeighbour",
     "Choice",
     "Classification",

@@ -12,17 +12,12 @@ from jaxtyping import Bool, Float, Int
 from .._choices import AnsweredAt
 from ..data.values import as_array, read_mask, require_numbers
 from ..errors import InputError, require, require_count
+from .array_labels import Label, are_of_tokens, class_indices, is_labels, labels_of_tokens, require_one_axis
 
 MAX_VOCABULARY = 2**18
 """Ids of the largest table that is learned; most tokenisers have fewer."""
 PADDING = "where a token is missing, pass mask, True where a token is there"
 AS_NUMBERS = "pass x.astype(float) if x holds quantities"
-Label = int | bool | str
-WHOLE_LABELS = "integers, booleans or strings, as class labels are"
-LARGEST_LABEL = 2**53
-"""Up to which whole numbers stored as floats are exact."""
-MAX_DETECTED_CLASSES, MIN_PER_CLASS = 20, 10
-"""Whole numbers are classes up to this many different ones, with this many examples of each on average."""
 
 
 def read_sequences(
@@ -125,31 +120,44 @@ def _finite(
 
 
 def read_targets(
-    y: Any, *, labels: bool | None, answered_at: AnsweredAt
+    y: Any, there: Bool[np.ndarray, "examples length"], *, labels: bool | None, answered_at: AnsweredAt | None
 ) -> tuple[
-    Float[np.ndarray, "examples *places outputs"] | Int[np.ndarray, " examples"], tuple[Label, ...] | None, list[str]
+    Float[np.ndarray, "examples *places outputs"] | Int[np.ndarray, "examples *places"],
+    tuple[Label, ...] | None,
+    AnsweredAt,
+    list[str],
 ]:
-    """Return the targets of a user, or the places of labels among the sorted classes; the classes; and notes.
+    """Return the targets of a user, or the places of labels among the sorted classes, -1 for none; the classes; where
+    they are answered, with `answered_at` None where y says so; and notes.
 
-    `ArrayTask` says what they may be. Raises `InputError` for anything else.
+    `there` are the tokens of x. `ArrayTask` says what targets may be. Raises `InputError` for anything else.
     """
-    array, per_token = as_array(y, "y"), answered_at == "tokens"
-    if array.ndim == 2 and array.shape[1] == 1 and not per_token and (labels or _is_labels(array[:, 0])):
-        array = array[:, 0]
-    if labels is False or not (labels or (not per_token and _is_labels(array))):
-        return _numbers(array, per_token), None, [] if labels is False else _about_numbers(array)
-    vectors = "pass y as numbers of shape (examples, length, classes), 1 for the class and 0 for the others"
-    require(not per_token, f"a class for every token is not supported with labels; {vectors}.", what="labels")
-    indices, classes = _class_indices(array)
+    array, notes = as_array(y, "y"), []
+    at: AnsweredAt = answered_at or "sequence"
+    if answered_at is None and are_of_tokens(array, there, labels):
+        at, notes = "tokens", ['y has a label per token, so every token is answered (answered_at="tokens")']
+    if at == "tokens":
+        array, asked, words = labels_of_tokens(array, there, labels)
+    else:
+        is_column = array.ndim == 2 and array.shape[1] == 1
+        array = array[:, 0] if is_column and (labels or is_labels(array[:, 0])) else array
+        asked = np.ones(len(array), bool) if labels or (labels is None and is_labels(array)) else None
+        words = "examples"
+    if asked is None:
+        return _numbers(array, at == "tokens"), None, at, [] if labels is False else [*notes, *_about_numbers(array)]
+    kind, (indices, classes) = array.dtype.kind, class_indices(array, words)
+    placed = np.full(asked.shape, -1, np.int32)
+    placed[asked] = indices
     names = ", ".join(str(each)[:40] for each in classes[:5]) + (", .." if len(classes) > 5 else "")
-    otherwise = "" if labels or array.dtype.kind in "UT" else "; --regression (labels=False) takes them as numbers"
-    return indices, classes, [f"y has {len(classes)} classes ({names}), learned with cross-entropy{otherwise}"]
+    otherwise = "" if labels or kind in "UT" else "; --regression (labels=False) takes them as numbers"
+    notes.append(f"y has {len(classes)} classes ({names}), learned with cross-entropy{otherwise}")
+    return placed, classes, at, notes
 
 
 def _numbers(array: np.ndarray, per_token: bool) -> Float[np.ndarray, "examples *places outputs"]:
     """Return the targets of a regression."""
     if array.dtype.kind in "UT":
-        _require_labels(array)
+        require_one_axis(array)
         words = f"y holds words (dtype {array.dtype}), which are class labels; leave out labels=False (--regression)."
         raise InputError(words, what="labels")
     require_numbers(array, "y")
@@ -165,46 +173,12 @@ def _numbers(array: np.ndarray, per_token: bool) -> Float[np.ndarray, "examples 
     return array
 
 
-def _require_labels(array: np.ndarray) -> None:
-    require(array.ndim == 1, what="y", given=array.shape, needed="of shape (examples,), one class label per example")
-
-
-def _is_labels(array: np.ndarray) -> bool:
-    """Return whether targets are taken for classes: words and booleans are, and whole numbers of few values."""
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        return array.ndim == 1 and array.dtype.kind in "UTb"
-    distinct = len(np.unique(array))
-    return 2 <= distinct <= min(MAX_DETECTED_CLASSES, len(array) // MIN_PER_CLASS)
-
-
-def _class_indices(array: np.ndarray) -> tuple[Int[np.ndarray, " examples"], tuple[Label, ...]]:
-    """Return the place of each label among the classes, and the classes: the distinct labels, sorted."""
-    _require_labels(array)
-    array = array.astype(str) if array.dtype.kind == "T" else array
-    if array.dtype.kind == "f":
-        wrong = array[~((array == np.rint(array)) & (np.abs(array) <= LARGEST_LABEL))]  # NaN compares as unequal
-        if wrong.size:
-            raise InputError(what="y", given=float(wrong[0]), needed=WHOLE_LABELS)
-        array = array.astype(np.int64)
-    require(array.dtype.kind in "iubU", what="y", given=str(array.dtype), needed=WHOLE_LABELS)
-    classes, indices = np.unique(array, return_inverse=True)
-    plain = tuple(classes.tolist())
-    require(len(plain) != 1, what="y", given=plain, needed="labels of at least 2 classes")
-    is_text, repeat = array.dtype.kind == "U", len(plain) <= len(array) / 2
-    words = f"y holds text, such as {str(plain[0])[:40]!r}, with {len(plain)} different values in {len(array)} examples"
-    require(not is_text or repeat, f"{words}: neither numbers nor class labels, which must repeat.", what="y")
-    many = f"y has {len(plain)} classes in {len(array)} examples, more than half of them"
-    fix = "numbers to be predicted are targets of a regression: labels=False (--regression), not labels=True (--labels)"
-    require(repeat, f"{many}; {fix}.", what="labels")
-    return indices.astype(np.int32), plain
-
-
 def _about_numbers(array: np.ndarray) -> list[str]:
     """Return a hint where targets of a regression could be classes."""
     if array.ndim == 2 and array.shape[1] > 1 and np.isin(array, (0, 1)).all() and np.all(array.sum(axis=1) == 1):
         return ["y is one-hot, learned as numbers; y.argmax(axis=1) makes class labels of it"]
     if array.ndim > 1 and array.dtype.kind in "iub":
-        return [f"y has shape {array.shape} and is learned as numbers"]
+        return [f"y has shape {array.shape} and is learned as numbers; --labels (labels=True) takes a class per token"]
     distinct = len(np.unique(array)) if array.ndim == 1 and np.all(array == np.rint(array)) else 0
     if not 2 <= distinct <= min(100, len(array) // 2):
         return []

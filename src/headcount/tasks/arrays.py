@@ -17,15 +17,16 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from .._choices import ANSWERED_AT, AnsweredAt, require_choice
+from .._choices import ANSWERED_AT, LABEL_METRICS, AnsweredAt, LabelMetric, require_choice
 from ..errors import require, require_count
 from ..keys import named_key
-from .array_inputs import Label, read_sequences, read_targets
+from .array_inputs import read_sequences, read_targets
+from .array_labels import Label, objective_of
 from .base import AbstractTask, Examples, Split, fingerprint, require_varied
 from .hints import hints
 from .labelled import MIN_EXAMPLES as MANY_EXAMPLES
 from .labelled import MIN_VALIDATION
-from .objective import AbstractObjective, Classification, Regression
+from .objective import AbstractObjective, Balanced
 
 ShorterRule = Literal["given", "leading", "trailing"]
 """Which tokens are kept of a shorter sequence; "given": there is none."""
@@ -44,7 +45,8 @@ class ArrayTask(AbstractTask):
             * integers of shape (examples, length): token ids, for which models learn an embedding;
             * a list of sequences of unequal length, each (length, dim) numbers, (length,) floats or (length,) ids.
         y: Targets: numbers of shape (examples,) or (examples, outputs), or one class label per example, an integer,
-            boolean or string; one target per token with `answered_at="tokens"`.
+            boolean or string; one target per token with `answered_at="tokens"`, labels also as a list of sequences of
+            unequal length. Of a token with the label -100 nothing is asked.
         length: Tokens per sequence; by default those of `x`.
         name: Name of the task in tables and reports.
         shorter: How sequences are shortened: "given" (not at all), "leading" or "trailing" (the tokens that are kept).
@@ -58,6 +60,9 @@ class ArrayTask(AbstractTask):
         answered_at: Where the answer is read: once per "sequence" (where None), at the "query", which is the last token
             and asks about the others, or at all "tokens", `y` being of shape (examples, length) or (examples, length,
             outputs).
+        metric: What head counts are compared by where `y` holds labels: "error", the share of wrong answers, or
+            "balanced", its mean over classes. None: "balanced" where one class has more than 80 % of the labels and
+            every class at least 10 of them.
         mask: Of shape (examples, length), True where a token is there. Of `x` of unequal lengths none is needed.
         vocabulary: The number of token ids; None: the largest of `x` and one more.
         columns: What the numbers of a sequence, or those of a token, are called where notes name one.
@@ -92,7 +97,7 @@ class ArrayTask(AbstractTask):
     """
 
     x: Float[np.ndarray, "examples longest dim"]
-    y: Float[np.ndarray, "examples *places outputs"] | Int[np.ndarray, " examples"]
+    y: Float[np.ndarray, "examples *places outputs"] | Int[np.ndarray, "examples *places"]
     length: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     shorter: ShorterRule = eqx.field(static=True)
@@ -119,6 +124,7 @@ class ArrayTask(AbstractTask):
         uses_positions: bool = True,
         labels: bool | None = None,
         answered_at: AnsweredAt | None = None,
+        metric: LabelMetric | None = None,
         mask: Any = None,
         vocabulary: int | None = None,
         columns: tuple[str, ...] = (),
@@ -126,15 +132,16 @@ class ArrayTask(AbstractTask):
     ):
         words = "True, False or None, which detects them"
         require(labels is None or isinstance(labels, bool), what="labels", given=labels, needed=words)
-        at = "sequence" if answered_at is None else answered_at
-        require_choice("answered_at", at, ANSWERED_AT)
+        require_choice("answered_at", "sequence" if answered_at is None else answered_at, ANSWERED_AT)
+        require_choice("metric", "error" if metric is None else metric, LABEL_METRICS)
         require_choice("shorter", shorter, get_args(ShorterRule))
         share = isinstance(validation_fraction, float) and 0.05 <= validation_fraction <= 0.5
         require(share, what="validation_fraction", given=validation_fraction, needed="between 0.05 and 0.5")
         require_one_index(x, y)
         tokens, self.vocabulary, about_x = read_sequences(x, mask, vocabulary)
-        targets, self.classes, about_y = read_targets(y, labels=labels, answered_at=at)
-        self.padded, asks = bool(np.isnan(tokens).any()), at == "query"
+        there = ~np.all(np.isnan(tokens), axis=-1)
+        targets, self.classes, at, about_y = read_targets(y, there, labels=labels, answered_at=answered_at)
+        self.padded, asks = not there.all(), at == "query"
         _require_match(tokens, targets, name, answered_at, is_labels=self.classes is not None, padded=self.padded)
         count = len(tokens)
         require(
@@ -147,13 +154,13 @@ class ArrayTask(AbstractTask):
         tokens, targets = np.ascontiguousarray(tokens), np.ascontiguousarray(targets)
         self.x, self.y = _ending_together(tokens) if asks and self.padded else tokens, targets
         self.name, self.shorter, self.answered_at, self.uses_positions = name, shorter, at, uses_positions
-        self.objective = Regression() if self.classes is None else Classification()
+        self.objective, about_metric = objective_of(self.y, self.classes, metric)
         self.length = self._length(length, tokens.shape[1])
         self.validation_fraction, self.held_out = validation_fraction, None if held_out is None else int(held_out)
         asking = ("the last token of a sequence asks about the others, and is answered",) if asks else ()
         about_both = hints(tokens, targets, self.classes, columns, ids=self.vocabulary > 0)
         about_both += [self._few_in_words()] if count < MANY_EXAMPLES else []
-        self.notes = (*(notes or (self._shape_in_words(),)), *about_x, *about_y, *asking, *about_both)
+        self.notes = (*(notes or (self._shape_in_words(),)), *about_x, *about_y, *about_metric, *asking, *about_both)
         for part, places in zip(Split._fields, self._places(0), strict=True):
             require_varied(self.y[places], name, part)
 
@@ -167,7 +174,7 @@ class ArrayTask(AbstractTask):
         numbers = "one id" if self.vocabulary else "one number" if dim == 1 else f"{dim} numbers"
         answer = "one number" if self.outputs == 1 else f"{self.outputs} numbers"
         per = " per token" if self.answered_at == "tokens" else ""
-        y = "one label" if self.classes is not None else answer + per
+        y = ("one label" if self.classes is not None else answer) + per
         return f"{count:,} sequences of {'up to ' if self.padded else ''}{length} tokens, {numbers} each; y: {y}"
 
     @property
@@ -214,14 +221,17 @@ class ArrayTask(AbstractTask):
         content |= {} if self.classes is None else {"labels": len(self.classes)}
         content |= {} if self.answered_at == "sequence" else {"answered_at": self.answered_at}
         content |= {"padded": True} if self.padded else {}
+        content |= {"metric": "balanced"} if isinstance(self.objective, Balanced) else {}
         return content | ({"vocabulary": self.vocabulary} if self.vocabulary else {})
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         """Return the stored examples, split by `seed`."""
         train, validation = self._places(seed)
         train, validation = train[:train_examples], validation[:validation_examples]
-        x: Any = self._shortened(self.x)
-        y: Any = self._shortened(self.y) if self.answered_at == "tokens" else self.y
+        x: Any = self._shortened(self.x, np.nan)
+        y: Any = self.y
+        if self.answered_at == "tokens":
+            y = self._shortened(y, np.nan) if self.classes is None else self._shortened(y[..., None], -1)[..., 0]
         return Split(Examples(x[train], y[train]), Examples(x[validation], y[validation]))
 
     def _places(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -234,13 +244,13 @@ class ArrayTask(AbstractTask):
             order, held_out = np.roll(np.arange(len(self.x)), self.held_out), self.held_out
         return order[held_out:], order[:held_out]
 
-    def _shortened(self, values: np.ndarray) -> np.ndarray:
+    def _shortened(self, values: np.ndarray, missing: float) -> np.ndarray:
         """Return tokens, or the targets of tokens, at this task's length."""
         if self.length == self.x.shape[1]:
             return values
         absent = np.all(np.isnan(self.x), axis=-1)
         places = _kept_places(absent, self.length, self.shorter, self.answered_at == "query")[..., None]
-        return np.where(places < 0, np.nan, np.take_along_axis(values, np.maximum(places, 0), axis=1))
+        return np.where(places < 0, missing, np.take_along_axis(values, np.maximum(places, 0), axis=1))
 
 
 def require_one_index(x: Any, y: Any) -> None:
@@ -274,8 +284,8 @@ def _require_match(
             what="answered_at",
         )
     elif answered_at == "tokens":
-        unequal = f'{name}: answered_at="tokens" needs sequences of one length, without mask.'
-        require(not padded, unequal, what="answered_at")
+        unequal = f'{name}: answered_at="tokens" needs sequences of one length, without mask, unless y holds labels.'
+        require(is_labels or not padded, unequal, what="answered_at")
         sizes = f"x has {x.shape[1]} tokens per sequence but y has {y.shape[1]} targets"
         require(y.shape[1] == x.shape[1], f"{name}: {sizes}; they must match.", what="answered_at")
     elif answered_at is None and not is_labels:

@@ -207,10 +207,12 @@ def check_examples(split: Split, name: str, answered_at: AnsweredAt) -> None:
 
 
 def require_varied(targets: Any, name: str, part: str) -> None:
-    """Raise `InputError` for targets that are all equal; labels have one axis."""
-    same = "of one class" if targets.ndim == 1 else f"equal to {np.ravel(targets)[0]:g}"
+    """Raise `InputError` for targets that are all equal; labels are whole numbers, and those below 0 are none."""
+    labels = np.asarray(targets).dtype.kind == "i"
+    targets = np.asarray(targets)[targets >= 0] if labels else targets
+    same = "of one class" if labels else f"equal to {np.ravel(targets)[0]:g}"
     message = f"{name}: the {part} targets are all {same}; a constant needs no heads at all; give targets that differ."
-    require(bool(np.any(np.ptp(np.asarray(targets), axis=0) > 0)), message)
+    require(targets.size > 0 and bool(np.any(np.ptp(np.asarray(targets), axis=0) > 0)), message)
 
 
 def has_user_code(tree: Any) -> bool:

@@ -39,6 +39,10 @@ FILE_OPTIONS = {
         kind=bool,
     ),
     "answered_at": Option("Where a model answers: sequence (default), query (at the last token), tokens (at each)."),
+    "metric": Option(
+        "What head counts are compared by where y holds labels: error, or balanced, in which every class counts alike "
+        "(default: balanced where one class has more than 80 % of the labels, and printed)."
+    ),
     "vocabulary": Option(
         "Tokens are ids below this number, each with a learned embedding; of texts, the most ids of words.", kind=int
     ),
@@ -69,7 +73,7 @@ def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, *
         cache: Folder for mined negatives; None: they are mined each time.
         options: Options of the preset, of the kind of data, or arguments of the function. A file of examples takes
             `targets`, and of one row per token `sequence`, of texts `tokens`, and of `ArrayTask` `labels`,
-            `answered_at`, `vocabulary`, `shorter` and `validation_fraction`.
+            `answered_at`, `metric`, `vocabulary`, `shorter` and `validation_fraction`.
 
     Returns:
         The task.
@@ -233,6 +237,7 @@ def task_of_spec(
         stored = ("shorter", "validation_fraction", "answered_at", "vocabulary")
         options = {name: spec[name] for name in stored if spec.get(name) is not None}
         options |= {"labels": "labels" in spec}  # detected or said, it was decided then
+        options |= {"metric": spec.get("metric", "error")} if "labels" in spec else {}
         given = {"targets": targets, "sequence": sequence, "tokens": tokens}
         options |= {name: value for name, value in given.items() if value is not None}
     elif "layout" in spec or "patch" in spec:

@@ -45,7 +45,7 @@ def hints(
             [f"the same in all examples: {same}; models learn nothing from it, and it may be left out"] if same else []
         )
     if classes is not None:
-        counts = np.bincount(y.ravel(), minlength=len(classes))
+        counts = np.bincount(y[y >= 0], minlength=len(classes))
         single = [str(classes[place])[:40] for place in np.flatnonzero(counts == 1)]
         words = f"of {_listed(single)} there is one example, which is either learned from or tested on"
         found += [f"{words}; leave such classes out, or join them to others"] if single else []
