@@ -13,7 +13,10 @@ FEED_FORWARD = 4
 
 
 class TaskShape(NamedTuple):
-    """Sizes of a task that a model has to know. `vocabulary` is 0 where tokens are numbers, `classes` of a regression."""
+    """Sizes of a task that a model has to know.
+
+    `vocabulary` is 0 where tokens are numbers, `classes` where answers are.
+    """
 
     length: int
     dim: int

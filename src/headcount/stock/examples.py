@@ -93,7 +93,7 @@ class StockExamples:
 
 def _part(x: np.ndarray, targets: np.ndarray, shape: TaskShape) -> StockPart:
     """Return a part with its padding in front."""
-    there = ~np.isnan(x).all(-1)
+    there = np.asarray(~np.isnan(x).all(-1))
     targets = targets.astype(np.int64 if shape.classes else np.float32)
     if not there.all():
         order = np.argsort(there, axis=1, kind="stable")  # False, which is padding, first

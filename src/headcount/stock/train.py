@@ -16,6 +16,8 @@ from .examples import StockExamples, StockPart
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+LEARNING_RATE = 3e-3
+"""Of small models in few steps: on digits by rows, 400 steps, the errors of 1e-3 are half as large again or twice."""
 WARMUP_SHARE, MAX_WARMUP = 0.1, 100
 CLIP = 1.0
 VALIDATED = 512
@@ -53,7 +55,7 @@ def train_stock(
     *,
     steps: int,
     batch: int = 64,
-    learning_rate: float = 1e-3,
+    learning_rate: float = LEARNING_RATE,
     weight_decay: float = 0.01,
     seed: int = 0,
     patience: int | None = None,
