@@ -15,6 +15,7 @@ from .heads_read import attach_model_facts
 from .measurement import Measurement
 from .models import AbstractSpec
 from .registry import TaskFact, task_facts
+from .report.experiment import CONFIGURATIONS
 from .report.files import file_name
 from .report.progress import automatic_progress
 from .request import Request
@@ -39,6 +40,7 @@ def measure(
     effort: str | None = None,
     minutes: float | None = None,
     within: float | None = None,
+    library: str | None = None,
     learning_rates: Sequence[float] | None = None,
     model: Callable[..., AbstractSpec] | None = None,
     train: TrainSpec | None = None,
@@ -75,6 +77,8 @@ def measure(
         minutes: After them the answer is from what has finished.
         within: Where the error falls without a sharp drop, the share of what heads gain over the fewest tried that the
             fewest heads that are enough may give away; 0.1 where None.
+        library: "torch" or "hf": also choose the smallest stock model of PyTorch or of Hugging Face's transformers that
+            does as well as larger ones, by training some; it is shown, and written into the folder.
         learning_rates: Peak learning rates; the best one per seed counts.
         model: `model(heads)` gives a spec; the recipe's models where None.
         train: How models are trained; the recipe's training where None.
@@ -124,6 +128,7 @@ def measure(
             effort=effort,
             minutes=minutes,
             within=within,
+            library=library,
             learning_rates=learning_rates,
             model=model,
             train=train,
@@ -131,7 +136,7 @@ def measure(
             **options,
         )
     folder = default_folder(request) if out is None else Path(out)
-    asked = request.planned  # refused before anything is opened
+    asked, _ = request.planned, request.configurator  # refused before anything is opened
     with (
         executor_of(on, workers, folder=folder) as executor,
         Store.open_for_writing(folder) as store,
@@ -170,6 +175,8 @@ def _measured(
                 store.put(run.experiment.name, WITHIN_FACT, request.within)
             measurement = Measurement.of_run(run, store, ended=ended, command=command)
             _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
+            if request.configurator is not None and measurement.records:
+                _configure(request, measurement, store, events, stop)
             measurement.facts.update(store.facts(measurement.experiment.name))
             return measurement
     except KeyboardInterrupt:
@@ -215,6 +222,15 @@ def _store_findings(
     for fact in facts:
         store.put(measurement.experiment.name, fact.name, fact.content)
     attach_model_facts(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
+
+
+def _configure(request: Request, measurement: Measurement, store: Store, events: Events, stop: threading.Event) -> None:
+    """Choose a stock model of the library that was asked for, and store it; Ctrl-C ends it without one."""
+    assert request.configurator is not None
+    name, library = measurement.experiment.name, str(request.library)
+    chosen = store.get(name, CONFIGURATIONS, {})
+    chosen[library] = request.configurator(measurement, chosen.get(library, {}), events, stop)
+    store.put(name, CONFIGURATIONS, chosen)
 
 
 def _kept(asked: Sweep | Question, store: Store) -> str:

@@ -66,8 +66,7 @@ class StockExamples:
         """
         from .. import recipes
 
-        sequences = f"{task.name} has no sequences of numbers or ids, which stock models are trained on; give arrays."
-        require(task.tokenise is None and task.objective.error in ("nmse", "error"), sequences, what="task")
+        require_sequences(task)
         plan = recipes.train_for(task) if train is None else train
         split = task.examples(plan.train_examples or STREAM_EXAMPLES, plan.validation_examples, plan.data_seed)
         (x, y), (others, answers) = ((np.asarray(each.content), np.asarray(each.targets)) for each in split)
@@ -89,6 +88,13 @@ class StockExamples:
             y, answers = (y - centre) / unit, (answers - centre) / unit
         parts = (_part((each - mean) / scale, t, shape) for each, t in ((x, y), (others, answers)))
         return cls(task.name, shape, *parts)
+
+
+def require_sequences(task: "AbstractTask") -> None:
+    """Raise `InputError` for images, passages, and answers that are a choice among tokens."""
+    choice = getattr(task.objective, "candidates", None) is not None
+    words = f"stock models are trained on sequences of numbers or ids, which {task.name} has not; give it as arrays."
+    require(task.tokenise is None and not choice, words, what="task")
 
 
 def _part(x: np.ndarray, targets: np.ndarray, shape: TaskShape) -> StockPart:

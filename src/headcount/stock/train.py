@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 LEARNING_RATE = 3e-3
 """Of small models in few steps: on digits by rows, 400 steps, the errors of 1e-3 are half as large again or twice."""
+WEIGHT_DECAY, BATCH, CLIP = 0.01, 64, 1.0
 WARMUP_SHARE, MAX_WARMUP = 0.1, 100
-CLIP = 1.0
 VALIDATED = 512
 """Validation examples at a time."""
-VALIDATIONS = 20
-"""How often a model is validated, evenly over its steps."""
+VALIDATIONS = (4, 20)
+"""How often a model is validated at least and at most, evenly over its steps."""
+VALIDATION_SHARE = 0.2
+"""Validating may cost this share of what training costs; a step costs three times what its answers alone do."""
+EPOCHS, STEPS = 25, (400, 1500)
+"""Passes over the training examples, and the steps that they may be."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,9 @@ def train_stock(
     examples: StockExamples,
     *,
     steps: int,
-    batch: int = 64,
+    batch: int = BATCH,
     learning_rate: float = LEARNING_RATE,
-    weight_decay: float = 0.01,
+    weight_decay: float = WEIGHT_DECAY,
     seed: int = 0,
     patience: int | None = None,
     heard: Callable[[int], None] | None = None,
@@ -140,9 +144,9 @@ def _trained(
 
     train, validation = _tensors(examples.train), _tensors(examples.validation)
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay, fused=True)
-    warmup = max(1, min(MAX_WARMUP, round(WARMUP_SHARE * steps)))
+    warmup = warmup_of(steps)
     parameters = list(model.parameters())
-    every = max(1, steps // VALIDATIONS)
+    every = _between_validations(steps, batch, len(examples.validation))
     best, curve, since = np.full(len(examples.validation), np.inf), [], 0
     order, at = torch.randperm(0), 0
     for step in range(1, steps + 1):
@@ -166,6 +170,21 @@ def _trained(
             if patience is not None and since >= patience:
                 break
     return best, curve
+
+
+def usual_steps(examples: StockExamples, batch: int = BATCH) -> int:
+    """Return the steps that a model is trained unless they are given: 25 epochs, from 400 to 1,500."""
+    return int(np.clip(EPOCHS * len(examples.train) // batch, *STEPS))
+
+
+def warmup_of(steps: int) -> int:
+    """Return the steps of the linear warm-up."""
+    return max(1, min(MAX_WARMUP, round(WARMUP_SHARE * steps)))
+
+
+def _between_validations(steps: int, batch: int, validation_examples: int) -> int:
+    affordable = VALIDATION_SHARE * steps * 3 * batch / validation_examples
+    return max(1, steps // int(np.clip(affordable, *VALIDATIONS)))
 
 
 def _share(step: int, warmup: int, steps: int) -> float:
