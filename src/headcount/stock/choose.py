@@ -1,8 +1,11 @@
 """Choose the smallest configuration that does as well as the best, from few trained models.
 
-Shapes (layers, width) are climbed in short runs, from the smallest, as long as a step up helps by more than chance.
-From the end of the climb smaller ones are trained in full, until one does worse; then fewer and more heads, and in hf
-shared keys. Errors are compared on the same validation examples, pair by pair.
+1. Short runs climb the shapes (layers, width), from the smallest, as long as a step up helps by more than chance; then
+   heads are doubled as long as that helps.
+2. From there smaller shapes are trained in full, until one does worse.
+3. At the one that is chosen, fewer heads are, and in hf one key head.
+
+Errors are compared on the same validation examples, pair by pair.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,15 +18,13 @@ from .train import StockResult
 
 LAYERS, WIDTHS = (1, 2), (16, 32, 64)
 MAX_HEADS = 16
-MOST = 7
-"""Full runs, at most."""
 SHORT = 4
 """Short runs have this many times fewer steps."""
 MARGIN = 1.1
 """An error up to a tenth above the best counts as well."""
 
 Train = Callable[[StockConfig, int], StockResult]
-"""Trains a model for so many steps."""
+"""Trains a model for a number of steps."""
 
 
 @dataclass(frozen=True)
@@ -36,58 +37,81 @@ class Choice:
     runs: int
 
 
-def choose(train: Train, library: Library, heads: int, shape: TaskShape, steps: int) -> Choice:
+def choose(
+    train: Train, library: Library, *, heads: int, fewer: int | None = None, shape: TaskShape, steps: int
+) -> Choice:
     """Return the smallest configuration whose error is within a tenth of the best's, or within chance of it.
 
     Args:
-        train: Trains a configuration for some steps.
+        train: Trains a configuration for a number of steps.
         library: Whose models.
-        heads: The head count to begin with.
+        heads: Heads to begin with.
+        fewer: A smaller head count to try in the end; None: half.
         shape: The task's sizes.
         steps: Of a full run.
     """
     search = _Search(train, library, shape, steps)
-    heads = min(heads, MAX_HEADS)
-    top = search.climbed(heads)
-    smaller = sorted((each for each in search.short if each is not top), key=search.parameters, reverse=True)
+    top = search.with_more_heads(search.climbed(min(heads, MAX_HEADS)))
     search.full_run(top)
-    for config in (each for each in smaller if search.parameters(each) < search.parameters(top)):
-        if not _as_good(search.full_run(config), search.best):
+    below = [each for each in search.shapes(top.heads) if search.size(each) < search.size(top)]
+    for config in sorted(below, key=search.size, reverse=True):
+        if not is_as_good(search.full_run(config), search.best):
             break
-    while len(search.full) < MOST and (others := search.untried_variants()):
-        search.full_run(others[0])
-    return search.choice()
+    for config in _thinner(search.chosen.config, fewer):
+        search.full_run(config)
+    return Choice(
+        search.chosen,
+        search.best,
+        tuple(sorted(search.full.values(), key=_size)),
+        len(search.short) + len(search.full),
+    )
 
 
 class _Search:
     """What was trained so far, in short and in full."""
 
     def __init__(self, train: Train, library: Library, shape: TaskShape, steps: int):
-        self.train, self.library, self.shape, self.steps = train, library, shape, steps
+        self.train: Train = train
+        self.library: Library = library
+        self.shape, self.steps = shape, steps
         self.short: dict[StockConfig, StockResult] = {}
         self.full: dict[StockConfig, StockResult] = {}
 
-    def parameters(self, config: StockConfig) -> int:
+    def size(self, config: StockConfig) -> int:
         return config.parameters(self.shape)
+
+    def shapes(self, heads: int) -> list[StockConfig]:
+        return [configuration(self.library, layers, width, heads) for layers in LAYERS for width in WIDTHS]
 
     def climbed(self, heads: int) -> StockConfig:
         """Return the shape from which neither more width nor another layer helps in a short run."""
-        layer, width = 0, 0
-        at = self._at(layer, width, heads)
+        layer, width, of_shape = 0, 0, self.shapes(heads)
         while True:
-            steps = [(layer, width + 1), (layer + 1, width)]
-            above = [(i, j) for i, j in steps if i < len(LAYERS) and j < len(WIDTHS)]
-            if not above:
-                return at
-            tried = {place: self._short_run(self._at(*place, heads)) for place in above}
-            place = min(tried, key=lambda each: tried[each].error)
-            if not is_above_chance(self._short_run(at), tried[place]):
-                return at
-            (layer, width), at = place, tried[place].config
+            above = [(layer, width + 1), (layer + 1, width)]
+            tried = {
+                (i, j): self.short_run(of_shape[i * len(WIDTHS) + j])
+                for i, j in above
+                if i < len(LAYERS) and j < len(WIDTHS)
+            }
+            here = self.short_run(of_shape[layer * len(WIDTHS) + width])
+            best = min(tried, key=lambda place: tried[place].error, default=None)
+            if best is None or not is_above_chance(here, tried[best]):
+                return here.config
+            layer, width = best
 
-    def untried_variants(self) -> list[StockConfig]:
-        """Return what differs from the chosen configuration in its heads, or in its key heads, and was not trained."""
-        return [each for each in variants(self.choice().chosen.config) if each not in self.full]
+    def with_more_heads(self, config: StockConfig) -> StockConfig:
+        """Return the same with heads doubled as long as that helps in a short run."""
+        while 2 * config.heads <= min(MAX_HEADS, config.width // 2):
+            more = configuration(self.library, config.layers, config.width, 2 * config.heads)
+            if not is_above_chance(self.short_run(config), self.short_run(more)):
+                break
+            config = more
+        return config
+
+    def short_run(self, config: StockConfig) -> StockResult:
+        if config not in self.short:
+            self.short[config] = self.train(config, max(1, self.steps // SHORT))
+        return self.short[config]
 
     def full_run(self, config: StockConfig) -> StockResult:
         if config not in self.full:
@@ -98,17 +122,9 @@ class _Search:
     def best(self) -> StockResult:
         return min(self.full.values(), key=lambda each: each.error)
 
-    def choice(self) -> Choice:
-        trained = sorted(self.full.values(), key=_size)
-        return Choice(smallest(trained), self.best, tuple(trained), len(self.short) + len(self.full))
-
-    def _at(self, layer: int, width: int, heads: int) -> StockConfig:
-        return configuration(self.library, LAYERS[layer], WIDTHS[width], heads)
-
-    def _short_run(self, config: StockConfig) -> StockResult:
-        if config not in self.short:
-            self.short[config] = self.train(config, max(1, self.steps // SHORT))
-        return self.short[config]
+    @property
+    def chosen(self) -> StockResult:
+        return smallest(self.full.values())
 
 
 def configuration(library: Library, layers: int, width: int, heads: int) -> StockConfig:
@@ -118,10 +134,11 @@ def configuration(library: Library, layers: int, width: int, heads: int) -> Stoc
     return StockConfig(library=library, layers=layers, width=width, heads=heads, head_dim=head_dim)
 
 
-def variants(config: StockConfig) -> list[StockConfig]:
-    """Return the same with half and with twice the heads, and in hf with one key head."""
-    counts = [count for count in (config.heads // 2, 2 * config.heads) if 1 <= count <= MAX_HEADS]
-    others = [configuration(config.library, config.layers, config.width, count) for count in counts]
+def _thinner(config: StockConfig, fewer: int | None) -> list[StockConfig]:
+    """Return the same with fewer heads, and in hf with one key head."""
+    half = config.heads // 2
+    heads = fewer if fewer is not None and fewer < config.heads else half
+    others = [configuration(config.library, config.layers, config.width, heads)] if heads else []
     if config.library == "hf" and config.key_heads > 1:
         others.append(replace(config, key_heads=1))
     return others
@@ -131,7 +148,12 @@ def smallest(results: Iterable[StockResult]) -> StockResult:
     """Return the result of fewest parameters, and of those of fewest heads, that is as good as the best."""
     results = list(results)
     best = min(results, key=lambda each: each.error)
-    return min((each for each in results if _as_good(each, best)), key=_size)
+    return min((each for each in results if is_as_good(each, best)), key=_size)
+
+
+def is_as_good(one: StockResult, best: StockResult) -> bool:
+    """Whether an error is at most a tenth above the best, or above it by no more than chance."""
+    return one.error <= MARGIN * best.error or not is_above_chance(one, best)
 
 
 def is_above_chance(one: StockResult, other: StockResult) -> bool:
@@ -143,10 +165,6 @@ def paired_error(one: StockResult, other: StockResult) -> float:
     """Return the standard error of the difference of two errors on the same validation examples."""
     differences = one.losses - other.losses
     return float(np.std(differences) / len(differences) ** 0.5)
-
-
-def _as_good(one: StockResult, best: StockResult) -> bool:
-    return one.error <= MARGIN * best.error or not is_above_chance(one, best)
 
 
 def _size(result: StockResult) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..answer import Answer
 from ..answer.words import count_of_heads
 from ..events import Event, Events
 from ..report.files import write_whole
@@ -26,7 +27,9 @@ COLUMNS = ("heads", "head_dim", "key heads", "layers", "width", "error", "parame
 CHANCE = 1.645
 """Standard errors on each side of an error within which 90 % of others lie."""
 USUAL_HEADS = 4
-"""Heads to begin with where headcount has no answer."""
+"""Heads to begin with at least, unless a number of heads is needed."""
+PATIENCE = 5
+"""Validations of 20 without a smaller error after which training stops: a tenth of the steps is saved, or more."""
 
 
 def configurator_of(library: Library, task: "AbstractTask") -> "Configurator":
@@ -48,11 +51,10 @@ def chosen_configuration(
 
     What is `stored` is returned again where it began from the same answer on the same examples.
     """
-    answer = measurement.answer()
+    heads, fewer = heads_to_begin(measurement.answer())
     train = min((each.cell for each in measurement.records), key=lambda cell: cell.train.data_seed).train
     length = max(each.cell.length for each in measurement.records)
-    heads = answer.heads or USUAL_HEADS
-    begun = {"heads": heads, "length": length, "data_seed": train.data_seed, "version": 1}
+    begun = {"heads": heads, "fewer": fewer, "length": length, "data_seed": train.data_seed}
     if stored.get("begun") == begun and all((measurement.folder / name).exists() for name in stored["files"]):
         return stored
     examples = StockExamples.of_task(task.at(length), train)
@@ -67,13 +69,24 @@ def chosen_configuration(
             if stop.is_set():
                 raise KeyboardInterrupt
 
-        return train_stock(config, examples, steps=steps, heard=heard)
+        return train_stock(config, examples, steps=steps, patience=PATIENCE, heard=heard)
 
-    choice = choose(trained, library, heads, examples.shape, steps)
+    choice = choose(trained, library, heads=heads, fewer=fewer, shape=examples.shape, steps=steps)
     content = content_of(choice, examples, steps) | {"begun": begun}
     content["files"] = _write(measurement.folder, content, choice.chosen, examples)
     events(Event("note", f"written: {', '.join(str(measurement.folder / name) for name in content['files'])}"))
     return content
+
+
+def heads_to_begin(answer: Answer) -> tuple[int, int | None]:
+    """Return the heads to begin with, and fewer to try in the end.
+
+    A number that is needed is both. One that is enough was found where more heads make a model wider; in a stock model
+    they share its width, so that more may cost nothing.
+    """
+    if answer.kind == "needs" and (answer.heads or 1) > 1:
+        return answer.heads or 1, None
+    return max(USUAL_HEADS, answer.heads or 1), answer.heads
 
 
 def content_of(choice: Choice, examples: StockExamples, steps: int) -> dict[str, Any]:
@@ -109,7 +122,7 @@ def interval(result: StockResult) -> tuple[float, float]:
 def _row(result: StockResult, chosen: StockResult) -> tuple[str, ...]:
     config = result.config
     sizes = (config.heads, config.head_dim, config.key_heads, config.layers, config.width)
-    words = "recommended" if result is chosen else ""
+    words = "use" if result is chosen else ""
     return (*map(str, sizes), f"{result.error:.3g}", f"{result.parameters:,}", f"{result.seconds:.1f}", words)
 
 

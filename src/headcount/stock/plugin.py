@@ -13,10 +13,10 @@ class StockPlugin(Plugin):
     """Stock transformers of PyTorch and of Hugging Face."""
 
     def configurator(self, library: str, task: "AbstractTask") -> "Configurator | None":
-        from .config import LIBRARIES
+        from .config import LIBRARIES, Library
         from .measured import configurator_of
 
-        known = next((each for each in LIBRARIES if each == library), None)
+        known: Library | None = next((each for each in LIBRARIES if each == library), None)
         return None if known is None else configurator_of(known, task)
 
 

@@ -42,6 +42,7 @@ def error(answers, y, mask=None):
     return {judged}
 
 
+torch.set_num_threads(1)  # small models are faster so
 torch.manual_seed(0)
 model, steps, batch, best, order = Model(), {steps}, {batch}, math.inf, []
 optimizer = torch.optim.AdamW(model.parameters(), lr={rate}, weight_decay={decay})
@@ -96,7 +97,7 @@ def script_of(chosen: StockResult, examples: StockExamples, steps: int, metric: 
         forward=_indented(forward),
         width=config.width,
         outputs=shape.outputs,
-        names=("x", "y", "mask") if padded else ("x", "y"),
+        names='("x", "y", "mask")' if padded else '("x", "y")',
         judged=judged.format(*(each + there.replace("[0]", "") for each in ("answers", "y"))),
         loss=loss,
         steps=steps,
