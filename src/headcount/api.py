@@ -15,7 +15,7 @@ from .heads_read import attach_model_facts
 from .measurement import Measurement
 from .models import AbstractSpec
 from .registry import TaskFact, task_facts
-from .report.experiment import CONFIGURATIONS
+from .report.experiment import STOCK_MODELS
 from .report.files import file_name
 from .report.progress import automatic_progress
 from .request import Request
@@ -228,9 +228,9 @@ def _configure(request: Request, measurement: Measurement, store: Store, events:
     """Choose a stock model of the library that was asked for, and store it; Ctrl-C ends it without one."""
     assert request.configurator is not None
     name, library = measurement.experiment.name, str(request.library)
-    chosen = store.get(name, CONFIGURATIONS, {})
+    chosen = store.get(name, STOCK_MODELS, {})
     chosen[library] = request.configurator(measurement, chosen.get(library, {}), events, stop)
-    store.put(name, CONFIGURATIONS, chosen)
+    store.put(name, STOCK_MODELS, chosen)
 
 
 def _kept(asked: Sweep | Question, store: Store) -> str:

@@ -44,7 +44,7 @@ def data(tmp_path):
 @pytest.mark.parametrize("library", ["torch", "hf"])
 def test_it_is_stored_written_and_not_trained_again(library, runs, data, tmp_path):
     out = tmp_path / "out"
-    chosen = hc.measure(data, library=library, out=out, **SMALL).facts["configurations"][library]
+    chosen = hc.measure(data, library=library, out=out, **SMALL).facts["stock_models"][library]
     assert chosen["config"]["width"] == 64
     assert chosen["rows"][chosen["marked"]][-1] == "use"
     assert json.loads((out / f"stock-{library}.json").read_text())["error"] == chosen["error"]
@@ -56,7 +56,7 @@ def test_it_is_stored_written_and_not_trained_again(library, runs, data, tmp_pat
     assert trained > 3
     again = hc.measure(data, library=library, out=out, **SMALL)
     assert len(runs) == trained
-    assert chosen["sentence"] in str([block for block in again.document.blocks])
+    assert chosen["sentence"] in str(again.document.blocks)
     (out / f"stock-{library}.json").unlink()
     hc.measure(data, library=library, out=out, **SMALL)
     assert len(runs) > trained
@@ -70,7 +70,7 @@ def test_the_command_prints_it_and_show_too(runs, data, tmp_path, capsys):
     shown = command(capsys, "show", out)
     assert "torch: 1 layer, width 64" in " ".join(shown.split())
     found = json.loads(command(capsys, "show", out, "--json"))
-    assert found[0]["configurations"]["torch"]["parameters"] > 0
+    assert found[0]["stock_models"]["torch"]["parameters"] > 0
 
 
 def command(capsys, *words):
@@ -87,8 +87,8 @@ def test_what_cannot_be_is_refused_before_anything_is_trained(runs, data, tmp_pa
 
 def test_without_it_nothing_is_added(runs, data, tmp_path):
     measurement = hc.measure(data, out=tmp_path / "out", **SMALL)
-    assert "configurations" not in measurement.facts
-    assert "configurations" not in measurement.document.as_dict()
+    assert "stock_models" not in measurement.facts
+    assert "stock_models" not in measurement.document.as_dict()
     assert not runs
 
 

@@ -26,7 +26,7 @@ from .provenance import Provenance
 from .render.words import settings_line, spoken_time
 from .training import curves_chart, fit_chart
 
-CONFIGURATIONS = "configurations"
+STOCK_MODELS = "stock_models"
 """The name under which stock models that were chosen are stored, by library."""
 EVIDENCE = "Evidence for the answer"
 UNITS = {
@@ -166,7 +166,7 @@ def _own_document(
     facts += [("support dimension", support.removeprefix("support dimension "))] if support else []
     facts += [] if early is None else [("early estimate", _early_words(early))]
     facts += [("note", note) for note in (*notes, *found.notes)]
-    chosen = attachments.get(CONFIGURATIONS, {})
+    chosen = attachments.get(STOCK_MODELS, {})
     settings, words = dict(experiment.settings), headline_about(experiment.task, found)
 
     def content() -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _own_document(
         said |= {"baselines": list(map(asdict, baselines))}
         said |= {"data_notes": list(notes)} if notes else {}
         said |= {"support_dimension": support} if support else {}
-        said |= {CONFIGURATIONS: chosen} if chosen else {}
+        said |= {STOCK_MODELS: chosen} if chosen else {}
         said |= {"settings": settings, "early": early}
         return said | {"cells": cell_rows(table, experiment=experiment)}
 
@@ -194,7 +194,7 @@ def _own_document(
             *((heads_needed_grid(found),) if found.map else ()),
             *_charts(experiment, records, table, found, baselines),
             *filter(None, (heads_read_of(attachments.get("heads")),)),
-            *_configurations(chosen),
+            *_stock_models(chosen),
             NamedFacts(tuple(facts), EVIDENCE),
             *((Text.of_sentences(sentences),) if sentences else ()),
             Steps(tuple(steps)),
@@ -203,7 +203,7 @@ def _own_document(
     )
 
 
-def _configurations(chosen: Mapping[str, Mapping[str, Any]]) -> Iterable[Grid | Text]:
+def _stock_models(chosen: Mapping[str, Mapping[str, Any]]) -> Iterable[Grid | Text]:
     """Return the stock model that was chosen for each library, among those that were trained."""
     for library, each in chosen.items():
         rows = tuple(tuple(map(str, row)) for row in each["rows"])

@@ -22,6 +22,8 @@ SHORT = 4
 """Short runs have this many times fewer steps."""
 MARGIN = 1.1
 """An error up to a tenth above the best counts as well."""
+CHANCE = 0.5
+"""Standard errors of a difference that are taken for chance: half of one, as the best of several had luck itself."""
 
 Train = Callable[[StockConfig, int], StockResult]
 """Trains a model for a number of steps."""
@@ -157,8 +159,8 @@ def is_as_good(one: StockResult, best: StockResult) -> bool:
 
 
 def is_above_chance(one: StockResult, other: StockResult) -> bool:
-    """Whether the error of one is above that of the other by more than the paired standard error."""
-    return one.error - other.error > paired_error(one, other)
+    """Whether the error of one is above that of the other by more than half the paired standard error."""
+    return one.error - other.error > CHANCE * paired_error(one, other)
 
 
 def paired_error(one: StockResult, other: StockResult) -> float:

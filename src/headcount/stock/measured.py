@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..registry import Configurator
     from ..tasks import AbstractTask
 
-COLUMNS = ("heads", "head_dim", "key heads", "layers", "width", "error", "parameters", "seconds", "")
+COLUMNS = ("heads", "head_dim", "key heads", "layers", "width", "error", "parameters", "CPU s", "")
 CHANCE = 1.645
 """Standard errors on each side of an error within which 90 % of others lie."""
 USUAL_HEADS = 4
