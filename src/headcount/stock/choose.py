@@ -2,7 +2,7 @@
 
 1. Short runs climb the shapes (layers, width), from the smallest, as long as a step up helps by more than chance; then
    heads are doubled as long as that helps.
-2. From there smaller shapes are trained in full, until one does worse.
+2. That one and the better of the two above it are trained in full, and smaller ones until one does worse.
 3. At the one that is chosen, fewer heads are, and in hf one key head.
 
 Errors are compared on the same validation examples, pair by pair.
@@ -53,8 +53,10 @@ def choose(
         steps: Of a full run.
     """
     search = _Search(train, library, shape, steps)
-    top = search.with_more_heads(search.climbed(min(heads, MAX_HEADS)))
-    search.full_run(top)
+    top, larger = search.climbed(min(heads, MAX_HEADS))
+    top = search.with_more_heads(top)
+    for config in (top, larger):
+        search.full_run(config)
     below = [each for each in search.shapes(top.heads) if search.size(each) < search.size(top)]
     for config in sorted(below, key=search.size, reverse=True):
         if not is_as_good(search.full_run(config), search.best):
@@ -85,8 +87,9 @@ class _Search:
     def shapes(self, heads: int) -> list[StockConfig]:
         return [configuration(self.library, layers, width, heads) for layers in LAYERS for width in WIDTHS]
 
-    def climbed(self, heads: int) -> StockConfig:
-        """Return the shape from which neither more width nor another layer helps in a short run."""
+    def climbed(self, heads: int) -> tuple[StockConfig, StockConfig]:
+        """Return the shape from which neither more width nor another layer helps in a short run, and the better of the
+        two; the largest shape is both."""
         layer, width, of_shape = 0, 0, self.shapes(heads)
         while True:
             above = [(layer, width + 1), (layer + 1, width)]
@@ -96,10 +99,11 @@ class _Search:
                 if i < len(LAYERS) and j < len(WIDTHS)
             }
             here = self.short_run(of_shape[layer * len(WIDTHS) + width])
-            best = min(tried, key=lambda place: tried[place].error, default=None)
-            if best is None or not is_above_chance(here, tried[best]):
-                return here.config
-            layer, width = best
+            if not tried:
+                return here.config, here.config
+            layer, width = min(tried, key=lambda place: tried[place].error)
+            if not is_above_chance(here, tried[layer, width]):
+                return here.config, tried[layer, width].config
 
     def with_more_heads(self, config: StockConfig) -> StockConfig:
         """Return the same with heads doubled as long as that helps in a short run."""
