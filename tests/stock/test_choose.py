@@ -99,4 +99,4 @@ def test_every_head_count_has_a_configuration_of_about_the_width(library, heads)
     for width in (16, 32, 64):
         config = configuration(library, 1, width, heads)
         assert config.head_dim % 2 == 0
-        assert abs(config.heads * config.head_dim - width) <= max(heads, 2 * heads - width)
+        assert width - 2 * heads < config.heads * config.head_dim <= max(width, 2 * heads)

@@ -134,8 +134,8 @@ class _Search:
 
 
 def configuration(library: Library, layers: int, width: int, heads: int) -> StockConfig:
-    """Return a configuration of about this width, which heads share in torch; head_dim is even."""
-    head_dim = max(2, 2 * round(width / heads / 2))
+    """Return a configuration of this width, or of a little less where heads share it, as head_dim is even."""
+    head_dim = max(2, width // heads // 2 * 2)
     width = heads * head_dim if library == "torch" else width
     return StockConfig(library=library, layers=layers, width=width, heads=heads, head_dim=head_dim)
 

@@ -30,18 +30,12 @@ class Model(nn.Module):
 {parts}
         self.answer = nn.Linear({width}, {outputs})
 
-    def forward(self, x, mask=None):
+    def forward(self, x{mask}):
 {forward}
 
 
 data = {{name: torch.from_numpy(array) for name, array in np.load(Path(__file__).with_name("{data}")).items()}}
 train, validation = ([data[name + part] for name in {names}] for part in ("", "_validation"))
-
-
-def error(answers, y, mask=None):
-    return {judged}
-
-
 torch.set_num_threads(1)  # small models are faster so
 torch.manual_seed(0)
 model, steps, batch, best, order = Model(), {steps}, {batch}, math.inf, []
@@ -59,7 +53,9 @@ for step in range(1, steps + 1):
     schedule.step()
     if step % {every} == 0 or step == steps:
         with torch.no_grad():
-            best = min(best, error(model(validation[0], *validation[2:]), *validation[1:]).item())
+            x, y, *mask = validation
+            answers = model(x, *mask)
+            best = min(best, ({judged}).item())
 print(f"validation {metric} {{best:.4g}}")
 '''
 
@@ -79,12 +75,12 @@ def write_data(examples: StockExamples) -> bytes:
 def script_of(chosen: StockResult, examples: StockExamples, steps: int, metric: str) -> str:
     """Return the script, which prints a validation error about as large as that of `chosen`."""
     config, shape, padded = chosen.config, examples.shape, _is_padded(examples)
-    parts, forward = (_torch_model if config.library == "torch" else _hf_model)(config, shape)
+    parts, forward = (_torch_model if config.library == "torch" else _hf_model)(config, shape, padded)
     there = "[mask[0]]" if padded and shape.answered_at == "tokens" else ""
-    judged = f"(({{}} - {{}}) ** 2).mean() / ((y{there} - y{there}.mean(0)) ** 2).mean()"
+    judged = f"((answers{there} - y{there}) ** 2).mean() / ((y - y.mean(0)) ** 2).mean()"
     loss = f"mse_loss(answers{there}, y{there})"
     if shape.classes:
-        judged, flat = "({}.argmax(-1) != {}).double().mean()", "" if there else ".flatten(0, -2)"
+        judged, flat = f"(answers{there}.argmax(-1) != y{there}).double().mean()", "" if there else ".flatten(0, -2)"
         loss = f"cross_entropy(answers{there}{flat}, y{there}{'' if there else '.flatten()'})"
     every = chosen.curve[0][0]
     script = SCRIPT.format(
@@ -98,7 +94,8 @@ def script_of(chosen: StockResult, examples: StockExamples, steps: int, metric: 
         width=config.width,
         outputs=shape.outputs,
         names='("x", "y", "mask")' if padded else '("x", "y")',
-        judged=judged.format(*(each + there.replace("[0]", "") for each in ("answers", "y"))),
+        judged=judged,
+        mask=", mask" if padded else "",
         loss=loss,
         steps=steps,
         batch=BATCH,
@@ -111,7 +108,7 @@ def script_of(chosen: StockResult, examples: StockExamples, steps: int, metric: 
     return _without_unused(script)
 
 
-def _torch_model(config: StockConfig, shape: TaskShape) -> tuple[list[str], list[str]]:
+def _torch_model(config: StockConfig, shape: TaskShape, padded: bool) -> tuple[list[str], list[str]]:
     """Return the lines that make the model's parts, and those that answer."""
     width, asks = config.width, shape.answered_at == "sequence"
     vocabulary = f"nn.Embedding({shape.vocabulary}, {width})"
@@ -120,20 +117,19 @@ def _torch_model(config: StockConfig, shape: TaskShape) -> tuple[list[str], list
     if asks:
         parts.append(f"self.class_token = nn.Parameter(torch.zeros(1, 1, {width}))")
         forward.append("x = torch.cat([self.class_token.expand(len(x), 1, -1), x], 1)")
-        forward.append("mask = None if mask is None else pad(mask, (1, 0), value=True)")
+        forward += ["mask = pad(mask, (1, 0), value=True)"] if padded else []
     if shape.uses_positions:
         parts.append(f"self.positions = nn.Parameter(0.02 * torch.randn({shape.places}, {width}))")
-        places = "self.positions[(mask.cumsum(1) - 1).clamp(min=0)]"
-        forward.append(f"x = x + (self.positions if mask is None else {places})")
+        forward.append(f"x = x + self.positions{'[(mask.cumsum(1) - 1).clamp(min=0)]' if padded else ''}")
     options = f"{width}, {config.heads}, {config.feed_forward}, {config.dropout}, batch_first=True"
     norm = f", norm=nn.LayerNorm({width}), enable_nested_tensor=False" if config.norm_first else ""
     parts.append(f"layer = nn.TransformerEncoderLayer({options}, norm_first={config.norm_first})")
     parts.append(f"self.encoder = nn.TransformerEncoder(layer, {config.layers}{norm})")
-    forward.append("x = self.encoder(x, src_key_padding_mask=None if mask is None else ~mask)")
+    forward.append(f"x = self.encoder(x{', src_key_padding_mask=~mask' if padded else ''})")
     return parts, [*forward, f"return self.answer(x{_read_at(shape, first=True)})"]
 
 
-def _hf_model(config: StockConfig, shape: TaskShape) -> tuple[list[str], list[str]]:
+def _hf_model(config: StockConfig, shape: TaskShape, padded: bool) -> tuple[list[str], list[str]]:
     """Return the lines that make the model's parts, and those that answer."""
     asks = shape.answered_at == "sequence"
     parts = [
@@ -149,10 +145,10 @@ def _hf_model(config: StockConfig, shape: TaskShape) -> tuple[list[str], list[st
     if not shape.vocabulary:
         parts.append(f"self.embed = nn.Linear({shape.dim}, {config.width})")
     forward = [f"x = {table}(x)" if shape.vocabulary else "x = self.embed(x)"]
-    forward.append("mask = torch.ones(x.shape[:2], dtype=torch.bool) if mask is None else mask")
     if asks:
         forward.append(f"x = torch.cat([x, {table}.weight[-1].expand(len(x), 1, -1)], 1)  # the class token, last")
-        forward.append("mask = pad(mask, (0, 1), value=True)")
+        forward += ["mask = pad(mask, (0, 1), value=True)"] if padded else []
+    forward += [] if padded else ["mask = torch.ones(x.shape[:2], dtype=torch.bool)"]
     counted = "(mask.cumsum(1) - 1).clamp(min=0)" if shape.uses_positions else "torch.zeros(x.shape[:2], dtype=int)"
     every = "mask[:, None, None].expand(-1, 1, x.shape[1], -1)"  # every token reads all others
     seen = "mask" if shape.answered_at != "tokens" else every
