@@ -39,7 +39,7 @@ photographs: .venv/ready-for-development built-kernels
 # TORCH says which torch: a plain `torch` brings its GPU libraries along, gigabytes more.
 TORCH ?= torch==2.13.0
 hf-test: .venv/ready-for-hf
-	$(BIN)/python -m pytest -n 2 tests/pretrained tests/models/test_torch_export.py
+	$(BIN)/python -m pytest -n 2 tests/pretrained tests/stock tests/models/test_torch_export.py
 
 # The laws of the kernels on a library that ends the process at an address or an operation without meaning; needs g++.
 # Built elsewhere, so that the one in use stays. Python must load ASan first, and C++ before jaxlib throws; leaks are Python's.

@@ -17,6 +17,7 @@ from .measurement import Measurement
 from .models import AbstractSpec
 from .paired import attach_paired_errors
 from .registry import TaskFact, task_facts
+from .report.experiment import STOCK_MODELS
 from .report.files import file_name
 from .report.progress import automatic_progress
 from .request import Request
@@ -41,6 +42,7 @@ def measure(
     effort: str | None = None,
     minutes: float | None = None,
     within: float | None = None,
+    library: str | None = None,
     learning_rates: Sequence[float] | None = None,
     model: Callable[..., AbstractSpec] | None = None,
     train: TrainSpec | None = None,
@@ -79,6 +81,8 @@ def measure(
         minutes: After them the answer is from what has finished.
         within: Where the error falls without a sharp drop, the share of what heads gain over the fewest tried that the
             fewest heads that are enough may give away; 0.1 where None.
+        library: "torch" or "hf": also choose the smallest stock model of PyTorch or of Hugging Face's transformers that
+            does as well as larger ones, by training some; it is shown, and written into the folder.
         learning_rates: Peak learning rates; the best one per seed counts.
         model: `model(heads)` gives a spec; the recipe's models where None.
         train: How models are trained; the recipe's training where None.
@@ -128,6 +132,7 @@ def measure(
             effort=effort,
             minutes=minutes,
             within=within,
+            library=library,
             learning_rates=learning_rates,
             model=model,
             train=train,
@@ -135,7 +140,7 @@ def measure(
             **options,
         )
     folder = default_folder(request) if out is None else Path(out)
-    asked = request.planned  # refused before anything is opened
+    asked, _ = request.planned, request.configurator  # refused before anything is opened
     with (
         executor_of(on, workers, folder=folder) as executor,
         Store.open_for_writing(folder) as store,
@@ -177,6 +182,8 @@ def _measured(
                 attach_paired_errors(store, measurement.experiment.name, measurement.records, request.task)
                 measurement = replace(measurement, facts=store.facts(measurement.experiment.name))
             _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
+            if request.configurator is not None and measurement.records:
+                _configure(request, measurement, store, events, stop)
             measurement.facts.update(store.facts(measurement.experiment.name))
             return measurement
     except KeyboardInterrupt:
@@ -222,6 +229,15 @@ def _store_findings(
     for fact in facts:
         store.put(measurement.experiment.name, fact.name, fact.content)
     attach_model_facts(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
+
+
+def _configure(request: Request, measurement: Measurement, store: Store, events: Events, stop: threading.Event) -> None:
+    """Choose a stock model of the library that was asked for, and store it; Ctrl-C ends it without one."""
+    assert request.configurator is not None
+    name, library = measurement.experiment.name, str(request.library)
+    chosen = store.get(name, STOCK_MODELS, {})
+    chosen[library] = request.configurator(measurement, chosen.get(library, {}), events, stop)
+    store.put(name, STOCK_MODELS, chosen)
 
 
 def _kept(asked: Sweep | Question, store: Store) -> str:

@@ -19,15 +19,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from ._options import Option
 
 if TYPE_CHECKING:
+    import threading
+
     from .engine import Executor
+    from .events import Events
+    from .measurement import Measurement
     from .report.document import Document
     from .store import Experiment, Record, Store
     from .tasks import AbstractTask
 
     ModelFact = Callable[[Store, Experiment, Record, AbstractTask], dict[str, Any]]
+    Configurator = Callable[[Measurement, dict[str, Any], Events, threading.Event], dict[str, Any]]
 
 T = TypeVar("T")
-SATELLITES = ("pretrained", "theory", "cluster", "serve", "papers")
+SATELLITES = ("pretrained", "theory", "cluster", "serve", "stock", "papers")
 """In the order in which they are asked; papers comes last because it reads every study that no other knows."""
 ENTRY_POINTS = "headcount.satellites"
 
@@ -144,6 +149,15 @@ class Plugin:
     def model_facts(self, task: "AbstractTask") -> Mapping[str, "ModelFact"]:
         """Return what to find out about the best model that was trained on a task, by the name it is stored under."""
         return {}
+
+    def configurator(self, library: str, task: "AbstractTask") -> "Configurator | None":
+        """Return what chooses a model of another library for a measured task; None where another satellite does.
+
+        It is called with the measurement, what it returned before or {}, a listener, and the event that stops it. What
+        it returns is JSON, stored and shown: a `sentence`, and the `columns` and `rows` of a table. Raises InputError
+        where the library is missing, or has no models for the task.
+        """
+        return None
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import recipes
 from ._limits import require_within, shortened
@@ -20,11 +20,15 @@ from .engine import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, 
 from .engine.sweep import TRAIN_FIELDS, require_axes_fit
 from .errors import InputError, did_you_mean, require, require_count
 from .models import AbstractSpec
+from .registry import first_of
 from .search import DEFAULT_EFFORT, EFFORTS, Question, effort_of
 from .store import TrainSpec, Value
 from .tasks import AbstractTask, ArrayTask
 from .tasks.find import DATA_OPTIONS, find_task, task_of_object
 from .tasks.presets import PRESET_OPTIONS
+
+if TYPE_CHECKING:
+    from .registry import Configurator
 
 EVERY_COMBINATION = "Every combination, as in the papers"
 TRAIN_OPTIONS = tuple(each.name for each in fields(TrainSpec) if each.name != "learning_rate")
@@ -80,6 +84,13 @@ class Request:
         "Where the error falls without a sharp drop: the share of what heads gain that the fewest that are enough may "
         "give away (default: 0.1).",
     )
+    library: str | None = option(
+        None,
+        "Also choose and train the smallest stock model of this library that does as well as larger ones: torch, hf.",
+        flags="--for",
+        metavar="LIBRARY",
+        choices=("torch", "hf"),
+    )
     learning_rates: Sequence[float] | None = option(
         None,
         "Peak learning rates; the best per seed counts (default: 0.01, images and passages 0.001).",
@@ -121,6 +132,16 @@ class Request:
             near = did_you_mean(name, (*(set(self.__dataclass_fields__) - {"options"}), *OPTIONS))
             hint = f'unknown option "{name}".{near} Known: {", ".join(OPTIONS)}.'
             require(name in TRAIN_OPTIONS or name in recipes.MODEL_OPTIONS, hint, what=name)
+
+    @functools.cached_property
+    def configurator(self) -> "Configurator | None":
+        """What chooses a model of `library`; None where none is asked for. Raises InputError where nothing can."""
+        library = self.library
+        if library is None:
+            return None
+        found = first_of(lambda each: each.configurator(library, self.task))
+        require(found is not None, f'stock models are of torch or hf, got "{library}".', what="library", given=library)
+        return found
 
     @property
     def combines(self) -> str:

@@ -16,6 +16,7 @@ from ..measurement import Measurement
 from ..registry import LivePage, first_of
 from ..report.document import Document
 from ..report.error_grid import error_rows
+from ..report.experiment import STOCK_MODELS
 from ..report.provenance import backends_of
 from ..request import Request
 from ..search import DEFAULT_EFFORT, effort_of
@@ -119,5 +120,6 @@ def _as_json(measurement: Measurement) -> dict[str, Any]:
             "backends": backends_of(measurement.records),
             "errors": error_rows(measurement.table),
         }
+        | {name: each for name, each in measurement.facts.items() if name == STOCK_MODELS}
         | measurement.coverage.as_dict()
     )

@@ -65,7 +65,7 @@ def with_options(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 def _parameter(name: str, panel: str, each: Option) -> inspect.Parameter:
     kind = str if each.kind in PARSERS else each.kind
-    flags = (each.flags or f"--{name.replace('_', '-')}",) if kind is bool else ()
+    flags = (each.flags or f"--{name.replace('_', '-')}",) if kind is bool or each.flags else ()
     shown = typer.Option(
         *flags,
         help=each.words,

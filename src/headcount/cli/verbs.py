@@ -12,6 +12,7 @@ CORE: dict[str, Verb] = {
         examples=(
             ("headcount measure sum-of-maxima --intrinsic-dim 3", "a named task"),
             ("headcount measure data.npz --effort quick", "your arrays x and y, a first answer"),
+            ("headcount measure data.npz --for torch", "and the smallest PyTorch model that does as well"),
             ("headcount measure mine.py:task --lengths 8,16 --minutes 10", "your Python task"),
             ("headcount measure photos/ --dry-run", "a folder of images: what it would cost"),
             ("headcount measure nearest-neighbour --ranks 1,2,4,8", "short of heads, or of rank?"),

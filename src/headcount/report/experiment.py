@@ -26,6 +26,8 @@ from .provenance import Provenance
 from .render.words import settings_line, spoken_time
 from .training import curves_chart, fit_chart
 
+STOCK_MODELS = "stock_models"
+"""The name under which stock models that were chosen are stored, by library."""
 EVIDENCE = "Evidence for the answer"
 
 
@@ -160,6 +162,7 @@ def _own_document(
     facts += [("support dimension", support.removeprefix("support dimension "))] if support else []
     facts += [] if early is None else [("early estimate", _early_words(early))]
     facts += [("note", note) for note in (*notes, *found.notes)]
+    chosen = attachments.get(STOCK_MODELS, {})
     settings, words = dict(experiment.settings), headline_about(experiment.task, found)
 
     def content() -> dict[str, Any]:
@@ -167,6 +170,7 @@ def _own_document(
         said |= {"baselines": list(map(asdict, baselines))}
         said |= {"data_notes": list(notes)} if notes else {}
         said |= {"support_dimension": support} if support else {}
+        said |= {STOCK_MODELS: chosen} if chosen else {}
         said |= {"settings": settings, "early": early}
         return said | {"cells": cell_rows(table, experiment=experiment)}
 
@@ -186,12 +190,22 @@ def _own_document(
             *((heads_needed_grid(found),) if found.map else ()),
             *_charts(experiment, records, table, found, baselines),
             *filter(None, (heads_read_of(attachments.get("heads")),)),
+            *_stock_models(chosen),
             NamedFacts(tuple(facts), EVIDENCE),
             *((Text.of_sentences(sentences),) if sentences else ()),
             Steps(tuple(steps)),
         ),
         source=DocumentSource(task=experiment.task, table=table, answer=found, settings=settings),
     )
+
+
+def _stock_models(chosen: Mapping[str, Mapping[str, Any]]) -> Iterable[Grid | Text]:
+    """Return the stock model that was chosen for each library, among those that were trained."""
+    for library, each in chosen.items():
+        rows = tuple(tuple(map(str, row)) for row in each["rows"])
+        title = f"Stock models of {library}, smallest first"
+        yield Grid(columns=tuple(each["columns"]), rows=rows, title=title, marked=(int(each["marked"]),))
+        yield Text((str(each["sentence"]),))
 
 
 def _charts(
