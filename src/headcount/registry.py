@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     ModelFact = Callable[[Store, Experiment, Record, AbstractTask], dict[str, Any]]
 
 T = TypeVar("T")
-SATELLITES = ("pretrained", "theory", "cluster", "serve", "papers")
+SATELLITES = ("pretrained", "theory", "cluster", "serve", "stock", "papers")
 """In the order in which they are asked; papers comes last because it reads every study that no other knows."""
 ENTRY_POINTS = "headcount.satellites"
 
