@@ -1,1 +1,1 @@
-"""Does headcount's answer carry over to stock transformers? Tasks of known D and real data sets, measured, then trained."""
+"""Does headcount's answer carry over to stock transformers? On tasks of known D and on real data sets."""

@@ -48,20 +48,24 @@ class StoredAnswer:
         return asdict(self)
 
 
-def measured_answer(name: str, x: Any, y: np.ndarray, folder: Path, *, layers: int = 1, **options: Any) -> StoredAnswer:
-    """Measure a task with quick effort, unless `options` of `headcount.measure` say otherwise."""
+def measured_answer(
+    name: str, x: Any, y: np.ndarray, folder: Path, *, layers: int = 1, effort: str = "quick", **options: Any
+) -> StoredAnswer:
+    """Measure a task; `options` are those of `headcount.ArrayTask`."""
     began, used = time.perf_counter(), time.process_time()
-    of_task = {key: options.pop(key) for key in ("answered_at", "labels", "vocabulary") if key in options}
     deeper = {} if layers == 1 else {"layers": layers}
-    errors, notes = {}, []
+    errors: dict[int, float] = {}
+    notes: list[str] = []
+    fields: dict[str, Any]
     try:
-        task = ArrayTask(x, y, name=name, **of_task)
+        task = ArrayTask(x, y, name=name, **options)
         notes = list(task.notes)
-        measurement = measure(task, out=folder, progress=False, **({"effort": "quick"} | deeper | options))
+        measurement = measure(task, out=folder, progress=False, effort=effort, **deeper)
         answer, table = measurement.answer(), measurement.table
         for axis in (each for each in table.axes if each != "heads"):
             table = table.reduced(axis)
-        errors = {count: round(float(error), 6) for count, error in zip(table.values("heads"), table.errors, strict=True)}
+        counts = table.values("heads")
+        errors = {count: round(float(error), 6) for count, error in zip(counts, table.errors, strict=True)}
         fields = {"kind": answer.kind, "sentence": answer.sentence, "heads": answer.heads}
         fields |= {"low": answer.low, "high": answer.high}
     except HeadcountError as error:

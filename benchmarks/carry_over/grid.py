@@ -90,7 +90,8 @@ class Results:
         self.path = folder / FILE_NAME
         self.found: dict[str, Trained] = {}
         for content in _lines(self.path):
-            self.found[content.pop("key")] = Trained(**content | {"losses": tuple(content["losses"])})
+            content["losses"] = tuple(content["losses"])
+            self.found[content.pop("key")] = Trained(**content)
 
     def __getitem__(self, trial: Trial) -> Trained:
         return self.found[trial.key]

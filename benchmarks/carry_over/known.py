@@ -1,9 +1,8 @@
 """Tasks of known D outside the calibration set, as stored arrays.
 
-    readers    y = sum over i of the product of two numbers of the token whose a_i . x(t) is largest
+    readers    y_i = another number of the token whose a_i . x(t) is largest
     ranges     y = sum over i of max minus min over t of a_i . x(t): two heads a direction
-    marked     y = sum over i of max of x_1(t) over the tokens that carry mark i
-    last       y_i = the value of the last token that carries mark i
+    where      y_i = the place of the token whose a_i . x(t) is largest
     means      y = the product of the means of two numbers: one head
     lookup     y_i = the value of the token whose key is the i-th of those that the last token asks for
     products   y = sum over i of max over t of x_a(t) x_b(t), whose score is no linear function of a token: a stock
@@ -42,51 +41,32 @@ class KnownD:
         return f"{self.family}-{self.intrinsic_dim}"
 
     def arrays(self, examples: int = EXAMPLES) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-        """Return x, y and options of `headcount.measure`; fewer examples are the first of more."""
+        """Return x, y and options of `headcount.measure`."""
         draw = named_generator(0, "carry-over", self.family, self.intrinsic_dim)
         x, y = FAMILIES[self.family](self.intrinsic_dim, examples, draw)
         return x.astype(np.float32), y.astype(np.float32), {"answered_at": "query"} if self.family == "lookup" else {}
 
 
 def _readers(count: int, examples: int, draw: np.random.Generator) -> Arrays:
-    x = draw.standard_normal((examples, LENGTH, 6))
-    scores = x @ _directions(count, 6, draw).T
-    found = np.take_along_axis(x[:, :, None], scores.argmax(axis=1)[:, None, :, None], axis=1)[:, 0]
-    return x, (found[..., 4] * found[..., 5]).sum(axis=1)
+    x = draw.standard_normal((examples, LENGTH, 5))
+    scores = x[..., :4] @ _directions(count, draw).T
+    return x, np.take_along_axis(x[..., 4], scores.argmax(axis=1), axis=1)
 
 
-def _directions(count: int, dim: int, draw: np.random.Generator) -> Float[np.ndarray, "count dim"]:
-    """Return orthogonal directions in the space of the first four numbers, and a fifth opposite to their sum."""
+def _directions(count: int, draw: np.random.Generator) -> Float[np.ndarray, "count 4"]:
+    """Return orthogonal directions, and a fifth opposite to their sum."""
     turned = np.linalg.qr(draw.standard_normal((4, 4)))[0]
-    corners = np.concatenate([turned, -turned.sum(axis=0, keepdims=True) / 2])[:count]
-    return np.pad(corners, ((0, 0), (0, dim - 4)))
+    return np.concatenate([turned, -turned.sum(axis=0, keepdims=True) / 2])[:count]
 
 
 def _ranges(count: int, examples: int, draw: np.random.Generator) -> Arrays:
-    directions = np.linalg.qr(draw.standard_normal((4, 4)))[0][: count // 2]
     x = draw.standard_normal((examples, LENGTH, 4))
-    return x, np.ptp(x @ directions.T, axis=1).sum(axis=-1)
+    return x, np.ptp(x @ _directions(count // 2, draw).T, axis=1).sum(axis=-1)
 
 
-def _marked(count: int, examples: int, draw: np.random.Generator) -> Arrays:
-    x, marks = _with_marks(count, examples, draw)
-    values = np.where(marks, x[..., :1], -np.inf).max(axis=1)
-    return x, values.sum(axis=1)
-
-
-def _last(count: int, examples: int, draw: np.random.Generator) -> Arrays:
-    x, marks = _with_marks(count, examples, draw)
-    last = LENGTH - 1 - marks[:, ::-1].argmax(axis=1)
-    return x, np.take_along_axis(x[..., 0], last, axis=1)
-
-
-def _with_marks(count: int, examples: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return tokens of two numbers and a mark, each mark at least once in a sequence; and where each mark is."""
-    which = draw.integers(0, count, (examples, LENGTH))
-    which[:, :count] = np.arange(count)
-    which = draw.permuted(which, axis=1)
-    marks = which[..., None] == np.arange(count)
-    return np.concatenate([draw.standard_normal((examples, LENGTH, 2)), marks], axis=-1), marks
+def _where(count: int, examples: int, draw: np.random.Generator) -> Arrays:
+    x = draw.laplace(size=(examples, LENGTH, 4))
+    return x, np.argmax(x @ _directions(count, draw).T, axis=1)
 
 
 def _means(count: int, examples: int, draw: np.random.Generator) -> Arrays:
@@ -116,8 +96,7 @@ def _lookup(count: int, examples: int, draw: np.random.Generator) -> Arrays:
 FAMILIES: dict[str, Callable[[int, int, np.random.Generator], Arrays]] = {
     "readers": _readers,
     "ranges": _ranges,
-    "marked": _marked,
-    "last": _last,
+    "where": _where,
     "means": _means,
     "lookup": _lookup,
     "products": _products,
@@ -125,8 +104,7 @@ FAMILIES: dict[str, Callable[[int, int, np.random.Generator], Arrays]] = {
 COUNTS = {
     "readers": (1, 2, 3, 4, 5),
     "ranges": (2, 4),
-    "marked": (2, 3),
-    "last": (2,),
+    "where": (1, 2, 3),
     "means": (1,),
     "lookup": (1, 2, 3),
     "products": (2, 3),
