@@ -53,14 +53,13 @@ def measured_answer(
 ) -> StoredAnswer:
     """Measure a task; `options` are those of `headcount.ArrayTask`."""
     began, used = time.perf_counter(), time.process_time()
-    deeper = {} if layers == 1 else {"layers": layers}
     errors: dict[int, float] = {}
     notes: list[str] = []
     fields: dict[str, Any]
     try:
         task = ArrayTask(x, y, name=name, **options)
         notes = list(task.notes)
-        measurement = measure(task, out=folder, progress=False, effort=effort, **deeper)
+        measurement = measure(task, out=folder, progress=False, effort=effort, layers=layers)
         answer, table = measurement.answer(), measurement.table
         for axis in (each for each in table.axes if each != "heads"):
             table = table.reduced(axis)
