@@ -21,7 +21,6 @@ DEEPEST = {"lookup-3", "readers-3"}
 LAYERS, WIDTHS, HEADS = (1, 2), (16, 32, 64), (1, 2, 4, 8)
 """The grid of a real set: 24 encoders."""
 STEPS = {"known": 1000, "real": 500}
-RATE = 3e-3
 SEEDS = (0, 1)
 FILE_NAME = "stock.jsonl"
 
@@ -90,8 +89,8 @@ class Results:
         self.path = folder / FILE_NAME
         self.found: dict[str, Trained] = {}
         for content in _lines(self.path):
-            content["losses"] = tuple(content["losses"])
-            self.found[content.pop("key")] = Trained(**content)
+            key, losses = content.pop("key"), tuple(content.pop("losses"))
+            self.found[key] = Trained(**content, losses=losses)
 
     def __getitem__(self, trial: Trial) -> Trained:
         return self.found[trial.key]
@@ -107,7 +106,7 @@ class Results:
         """Return the result of a trial, trained and stored where it is missing; seconds are of the CPU."""
         if trial not in self:
             began = time.process_time()
-            result = train_stock(trial.config, examples, steps=trial.steps, seed=trial.seed, learning_rate=RATE)
+            result = train_stock(trial.config, examples, steps=trial.steps, seed=trial.seed)
             seconds = round(time.process_time() - began, 3)
             losses = tuple(float(f"{loss:.4g}") for loss in result.losses) if keep_losses else ()
             self.found[trial.key] = Trained(float(result.error), result.parameters, seconds, losses)

@@ -2,9 +2,10 @@
 
     readers    y_i = another number of the token whose a_i . x(t) is largest
     ranges     y = sum over i of max minus min over t of a_i . x(t): two heads a direction
-    where      y_i = the place of the token whose a_i . x(t) is largest
     means      y = the product of the means of two numbers: one head
     lookup     y_i = the value of the token whose key is the i-th of those that the last token asks for
+    contrast   y = the first value less the second, of the two keys that the last token asks for
+    compare    whether the first of these values is larger: two classes
     products   y = sum over i of max over t of x_a(t) x_b(t), whose score is no linear function of a token: a stock
                encoder of one layer has no net before its attention
 
@@ -25,7 +26,9 @@ EXAMPLES = 5_000
 LENGTH = 16
 KEY = 4
 """Numbers of a key that is looked up."""
-Arrays = tuple[Float[np.ndarray, "examples length dim"], Float[np.ndarray, "examples *outputs"]]
+ASKED = ("lookup", "contrast", "compare")
+"""Families whose last token asks."""
+Arrays = tuple[Float[np.ndarray, "examples length dim"], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class KnownD:
         """Return x, y and options of `headcount.measure`."""
         draw = named_generator(0, "carry-over", self.family, self.intrinsic_dim)
         x, y = FAMILIES[self.family](self.intrinsic_dim, examples, draw)
-        return x.astype(np.float32), y.astype(np.float32), {"answered_at": "query"} if self.family == "lookup" else {}
+        y = y if y.dtype.kind == "i" else y.astype(np.float32)
+        return x.astype(np.float32), y, {"answered_at": "query"} if self.family in ASKED else {}
 
 
 def _readers(count: int, examples: int, draw: np.random.Generator) -> Arrays:
@@ -64,16 +68,22 @@ def _ranges(count: int, examples: int, draw: np.random.Generator) -> Arrays:
     return x, np.ptp(x @ _directions(count // 2, draw).T, axis=1).sum(axis=-1)
 
 
-def _where(count: int, examples: int, draw: np.random.Generator) -> Arrays:
-    x = draw.laplace(size=(examples, LENGTH, 4))
-    return x, np.argmax(x @ _directions(count, draw).T, axis=1)
-
-
 def _means(count: int, examples: int, draw: np.random.Generator) -> Arrays:
     """One head takes all means: `count` is 1."""
     x = draw.standard_normal((examples, LENGTH, 4)) + draw.standard_normal((examples, 1, 4))
     means = x.mean(axis=1)
     return x, means[:, 0] * means[:, 1]
+
+
+def _contrast(count: int, examples: int, draw: np.random.Generator) -> Arrays:
+    """Attention weights are positive: no one head takes a difference. `count` is 2."""
+    x, values = _lookup(count, examples, draw)
+    return x, values[:, 0] - values[:, 1]
+
+
+def _compare(count: int, examples: int, draw: np.random.Generator) -> Arrays:
+    x, difference = _contrast(count, examples, draw)
+    return x, (difference > 0).astype(int)
 
 
 def _products(count: int, examples: int, draw: np.random.Generator) -> Arrays:
@@ -96,17 +106,19 @@ def _lookup(count: int, examples: int, draw: np.random.Generator) -> Arrays:
 FAMILIES: dict[str, Callable[[int, int, np.random.Generator], Arrays]] = {
     "readers": _readers,
     "ranges": _ranges,
-    "where": _where,
     "means": _means,
     "lookup": _lookup,
+    "contrast": _contrast,
+    "compare": _compare,
     "products": _products,
 }
 COUNTS = {
     "readers": (1, 2, 3, 4, 5),
     "ranges": (2, 4),
-    "where": (1, 2, 3),
     "means": (1,),
-    "lookup": (1, 2, 3),
+    "lookup": (1, 2, 3, 4),
+    "contrast": (2,),
+    "compare": (2,),
     "products": (2, 3),
 }
 KNOWN_TASKS = tuple(KnownD(family, count) for family, counts in COUNTS.items() for count in counts)
