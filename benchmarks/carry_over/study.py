@@ -106,7 +106,7 @@ def stored_answers(out: Path) -> dict[tuple[str, int], StoredAnswer]:
 def run_stock(task: StudyTask, answer: StoredAnswer, results: Results, say: Say) -> None:
     """Train the stock models of a task that are missing."""
     trials = planned(task)
-    if not results.missing(trials) and task.known is not None:
+    if not results.missing(trials) and not results.missing(second_starts(task, answer, results)):
         return
     try:
         examples = task.stock_examples()
@@ -115,23 +115,39 @@ def run_stock(task: StudyTask, answer: StoredAnswer, results: Results, say: Say)
         return
     for trial in trials:
         results.train(trial, examples, keep_losses=task.known is None)
-    if task.known is None:
-        config = recommended_config(answer)
-        again = [
-            *(each.config for each in best_trials(task.name, results, task.examples)),
-            *([config] if config else []),
-        ]
-        for each in again:
-            results.train(Trial(task.name, each, 1, examples=task.examples), examples, keep_losses=True)
+    for trial in second_starts(task, answer, results):
+        results.train(trial, examples, keep_losses=task.known is None)
     say(f"{task.name}: {len(trials)} stock models, {sum(results[each].seconds for each in trials):.0f} CPU s")
 
 
+def second_starts(task: StudyTask, answer: StoredAnswer, results: Results) -> list[Trial]:
+    """Return what is trained from a second seed: of known D fewer heads than did, of a real set what is compared."""
+    if isinstance(task.source, RealSet):
+        config = recommended_config(answer)
+        configs = [
+            *(each.config for each in best_trials(task.name, results, task.examples)),
+            *([config] if config else []),
+        ]
+        return [Trial(task.name, each, SEEDS[1], examples=task.examples) for each in configs]
+    again = []
+    for configs in known_configs(task.source).values():
+        errors = {each.heads: results[known_trial(task, each, SEEDS[0])].error for each in configs}
+        need = known_need(errors)
+        again += [each for each in configs if need is None or each.heads < need.high]
+    return [known_trial(task, each, SEEDS[1]) for each in again]
+
+
 def planned(task: StudyTask) -> list[Trial]:
-    """Return the stock models of a task; those of known D from two seeds."""
+    """Return the stock models of a task from the first seed."""
     if isinstance(task.source, RealSet):
         return [Trial(task.name, config, examples=task.examples) for config in real_configs()]
     configs = [config for configs in known_configs(task.source).values() for config in configs]
-    return [Trial(task.name, config, seed, STEPS["known"], task.examples) for config in configs for seed in SEEDS]
+    return [known_trial(task, config, SEEDS[0]) for config in configs]
+
+
+def known_trial(task: StudyTask, config: StockConfig, seed: int) -> Trial:
+    """Return a trial of a task of known D."""
+    return Trial(task.name, config, seed, STEPS["known"], task.examples)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +179,7 @@ def known_rows(task: StudyTask, answers: dict[tuple[str, int], StoredAnswer], re
 
 def smallest_error(task: StudyTask, config: StockConfig, results: Results) -> float | None:
     """Return the smallest error of a model over seeds; None where none is trained."""
-    trials = [Trial(task.name, config, seed, STEPS["known"], task.examples) for seed in SEEDS]
+    trials = [known_trial(task, config, seed) for seed in SEEDS]
     found: list[Trained] = [results[trial] for trial in trials if trial in results]
     return min((each.error for each in found), default=None)
 
@@ -196,7 +212,7 @@ def run_experiments(
         config = doubtful(row.answer, row.need, row.verdict, known_configs(row.task.source)[row.rule])
         if config is None or not row.rule.endswith("1 layer"):
             continue
-        trial = Trial(row.task.name, config, 0, STEPS["known"], row.task.examples)
+        trial = known_trial(row.task, config, SEEDS[0])
         smallest = min(row.errors.values()) if row.need else SOLVED_ERROR
         found[row.task.name, row.rule] = list(explained(trial, smallest, results, row.task.stock_examples))
         say(f"{row.task.name}, {row.rule}: {found[row.task.name, row.rule]}")

@@ -142,11 +142,27 @@ class TestRecommended:
         assert any("| wine | table |" in line for line in summary(outcome))
 
 
+class TestSecondStarts:
+    def test_of_known_d_are_fewer_heads_than_did(self, tmp_path):
+        (task,) = study.study_tasks(tmp_path, names=["readers-2"])
+        kept = Results(tmp_path)
+        for trial in study.planned(task):
+            kept.found[trial.key] = Trained(0.5 if trial.config.heads < 3 else 0.001, 10, 1.0)
+        again = study.second_starts(task, answer(2), kept)
+        assert {trial.config.heads for trial in again} == {1, 2}
+        assert {trial.seed for trial in again} == {1}
+
+    def test_of_a_real_set_are_the_best_and_the_recommended(self, results, tmp_path):
+        (task,) = study.study_tasks(tmp_path, development=True, names=["wine"])
+        again = study.second_starts(task, answer(1), results)
+        assert [trial.config.heads for trial in again] == [8, 8, 8, 1]
+
+
 class TestResults:
     def test_are_kept_and_a_line_that_was_cut_off_is_left_out(self, tmp_path, monkeypatch):
         trained: list[int] = []
 
-        def fake(config, examples, *, steps, seed):
+        def fake(config, examples, *, steps, seed, patience):
             trained.append(seed)
             return type("Result", (), {"error": 0.25, "losses": np.array([0.5, 0.0]), "parameters": 7})
 
