@@ -101,7 +101,13 @@ class Recommended:
     @property
     def holds(self) -> bool:
         """Whether it is within 10 % of the best error, or within the sampling error."""
-        return self.error <= (1 + WITHIN) * self.best or self.error - self.best <= self.margin
+        return self.behind <= 1
+
+    @property
+    def behind(self) -> float:
+        """How far it is above the best error, over what it may be: 10 % of that, or the margin where that is more."""
+        above = self.error - self.best
+        return above / max(WITHIN * self.best, self.margin) if above > 0 else 0.0
 
 
 def recommended_config(answer: StoredAnswer) -> StockConfig | None:
