@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: built-kernels demo test golden photographs slow-test hf-test ray-test sanitize faults faults-long docs gallery \
-	picture calibration clean
+	picture calibration carry-over clean
 
 demo: .venv/ready built-kernels
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --steps 2000 --out demo --figure demo/answer.svg
@@ -83,6 +83,10 @@ picture: demo
 
 calibration: .venv/ready built-kernels
 	$(BIN)/python -m benchmarks.calibration --out calibration --figure docs/calibration.svg --page docs/calibration.md
+
+# About an hour; answers and stock models are kept in carry-over/, so that a second run continues. Needs torch and transformers.
+carry-over: .venv/ready-for-hf built-kernels
+	$(BIN)/python -m benchmarks.carry_over --out carry-over --figure docs/carry-over.svg --page docs/carry-over.md
 
 clean:
 	rm -rf .venv .pytest_cache .cache demo site docs/generated kernels/headcount_kernels/lib*

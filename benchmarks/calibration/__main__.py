@@ -21,7 +21,7 @@ from headcount.errors import HeadcountError, did_you_mean, require
 from headcount.report.files import write_whole
 from headcount.report.render.figure import save_figure
 
-from .families import FAMILIES, KnownTask, calibration_set
+from .families import FAMILIES, GRADUAL, KnownTask, calibration_set, enough_set
 from .figure import draw_results
 from .page import outcome, parts, sentences, table, write_page
 from .record import TaskResult, by_family, overview
@@ -92,13 +92,17 @@ def _run(given: argparse.Namespace) -> list[TaskResult]:
 
 
 def choose(families: str | None, first: int | None) -> list[KnownTask]:
-    """The first tasks of these families, or all. Raises InputError for an unknown family."""
-    names = list(FAMILIES) if families is None else [name.strip() for name in families.split(",")]
+    """The first tasks of these families, or the calibration set. Raises InputError for an unknown family."""
+    names = (
+        [name for name in FAMILIES if name != GRADUAL]
+        if families is None
+        else [name.strip() for name in families.split(",")]
+    )
     for name in names:
         hint = f"{did_you_mean(name, FAMILIES)} The families: {', '.join(FAMILIES)}."
         require(name in FAMILIES, f'there is no family "{name}".{hint}', what="families", given=name)
     require(first is None or first >= 1, f"--tasks must be at least 1, got {first}.", what="tasks", given=first)
-    every = calibration_set()
+    every = (*calibration_set(), *enough_set())
     return [task for name in names for task in [each for each in every if each.family == name][:first]]
 
 

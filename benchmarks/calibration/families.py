@@ -4,6 +4,10 @@
 
 Every family varies the intrinsic dimension D with the token dimension d, the length T and the number of examples. While
 the rule's thresholds were chosen, only the families of `OPEN` were looked at.
+
+    y = sum over d of c^d max over t of a_d . x(t) + noise           a number of heads is enough, and none is needed
+
+The set of `enough_set` is another: its error is known at every head count, and so is the answer of the rule to it.
 """
 
 import itertools
@@ -13,19 +17,31 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from headcount.answer.enough import WITHIN, ErrorCurve
 from headcount.keys import named_generator
 from headcount.tasks import ArrayTask
 
 OPEN = ("maxima", "weighted", "basins", "noisy", "two-labels", "pure-noise")
 """Families that thresholds were chosen on; the others were held out."""
 
+GRADUAL = "gradual"
+"""The family of the tasks whose answer is the fewest heads that are enough."""
+COMPONENTS = 10
+"""Maxima of a gradual task."""
+DECAYS, NOISES = (0.4, 0.5, 0.6, 0.7), (0.1, 0.3)
+"""The weight of a maximum over that of the one before it, and the share of noise, of gradual tasks."""
+VALIDATED = 2_000
+"""Validation examples of a task of `EXAMPLES`."""
 EXAMPLES = 10_000
 Tokens = Float[np.ndarray, "examples length dim"]
 
 
 @dataclass(frozen=True)
 class KnownTask:
-    """A task of the calibration set; `intrinsic_dim` is D, None where no head count answers it."""
+    """A task of the calibration set; `intrinsic_dim` is D, None where no head count answers it.
+
+    Of a gradual task it is the fewest heads that are enough, by the rule on the known errors.
+    """
 
     family: str
     intrinsic_dim: int | None
@@ -133,6 +149,22 @@ def _laws(task: KnownTask, draw: np.random.Generator) -> tuple[Tokens, np.ndarra
     return x, _retrieved(x, _directions(task, draw)).sum(axis=1)
 
 
+def _gradual(task: KnownTask, draw: np.random.Generator) -> tuple[Tokens, np.ndarray]:
+    """A sum of maxima of orthogonal directions, each weighing less than the one before it."""
+    x = draw.standard_normal((task.examples, task.length, task.dim))
+    directions = np.linalg.qr(draw.standard_normal((task.dim, task.dim)))[0][:COMPONENTS]
+    return x, _retrieved(x, directions) @ DECAYS[task.variant % len(DECAYS)] ** np.arange(COMPONENTS)
+
+
+def _enough(decay: float, noise: float) -> int:
+    """Return the fewest heads that are enough by the rule, where h heads retrieve the h maxima that weigh most."""
+    variances = decay ** (2 * np.arange(COMPONENTS))
+    left = np.append(np.cumsum(variances[::-1])[::-1][1:], 0) / variances.sum()
+    errors = noise + (1 - noise) * left
+    curve = ErrorCurve.of(errors, errors * np.sqrt(2 / VALIDATED))
+    return 1 + int(curve.enough(WITHIN))
+
+
 def _pure_noise(task: KnownTask, draw: np.random.Generator) -> tuple[Tokens, np.ndarray]:
     return draw.standard_normal((task.examples, task.length, task.dim)), draw.standard_normal(task.examples)
 
@@ -187,6 +219,7 @@ FAMILIES: dict[str, Callable[[KnownTask, np.random.Generator], tuple[Tokens, np.
     "pure-noise": _pure_noise,
     "parity": _parity,
     "median": _median,
+    GRADUAL: _gradual,
 }
 
 SHAPES = ((4, 16), (8, 20), (8, 32))
@@ -196,6 +229,15 @@ SHAPES = ((4, 16), (8, 20), (8, 32))
 def calibration_set() -> tuple[KnownTask, ...]:
     """Every task of the calibration, in a fixed order."""
     return tuple(_all())
+
+
+def enough_set() -> tuple[KnownTask, ...]:
+    """Every gradual task, in a fixed order; none is of the calibration set."""
+    kinds = enumerate((decay, noise) for noise in NOISES for decay in DECAYS)
+    return tuple(
+        KnownTask(GRADUAL, _enough(decay, noise), COMPONENTS + 2, 16, noise=noise, variant=variant)
+        for variant, (decay, noise) in kinds
+    )
 
 
 def _all() -> Iterator[KnownTask]:

@@ -39,20 +39,21 @@ def write_page(path: Path, results: Sequence[TaskResult], *, command: str, figur
     write_whole(path, f"{before}{BEGIN}\n{measured}{END}{after}".encode())
 
 
-def parts(path: Path) -> tuple[str, str]:
+def parts(path: Path, markers: tuple[str, str] = (BEGIN, END)) -> tuple[str, str]:
     """What is before the first marker of a page and behind the second. **Raises** `InputError`, see `write_page`."""
+    first, last = markers
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}.", what="page", given=str(path)) from error
     require(
-        text.count(BEGIN) == text.count(END) == 1 and text.index(BEGIN) < text.index(END),
-        f'{path} must hold the line "{BEGIN}" once and then "{END}" once; results are written between them.',
+        text.count(first) == text.count(last) == 1 and text.index(first) < text.index(last),
+        f'{path} must hold the line "{first}" once and then "{last}" once; results are written between them.',
         what="page",
         given=str(path),
     )
-    before, rest = text.split(BEGIN)
-    return before, rest.split(END)[1]
+    before, rest = text.split(first)
+    return before, rest.split(last)[1]
 
 
 def markdown(results: Sequence[TaskResult], *, command: str, figure: str | None = None) -> str:

@@ -15,7 +15,7 @@ from headcount.report.files import write_whole
 from headcount.search import DEFAULT_EFFORT
 from headcount.store import FILE_NAME
 
-from .families import KnownTask
+from .families import GRADUAL, KnownTask
 from .record import TaskResult, result_from_dict
 
 PAPER_HEADS = tuple(range(1, 13))
@@ -118,7 +118,7 @@ def _measured(task: KnownTask, folder: Path, protocol: str, options: dict[str, A
     except HeadcountError as error:
         return TaskResult(task=task, protocol=protocol, sentence="the measurement failed", error=str(error))
     seconds = time.perf_counter() - began
-    stated = answer.kind != "enough"  # which says nothing of what the task needs
+    stated = answer.kind != "enough" or task.family == GRADUAL  # which says nothing of what a task needs
     return TaskResult(
         task=task,
         protocol=protocol,
