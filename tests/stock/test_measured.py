@@ -118,7 +118,7 @@ def test_the_script_builds_that_model_and_reaches_about_its_error(library, shape
     made = runpy.run_path(str(tmp_path / "train.py"))
     assert sum(each.numel() for each in made["model"].parameters()) == trained.parameters
     assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(trained.error, rel=0.3, abs=0.1)
-    assert len((tmp_path / "train.py").read_text().splitlines()) < 60
+    assert sum(map(bool, (tmp_path / "train.py").read_text().splitlines())) < 55
 
 
 def test_the_script_needs_no_headcount(tmp_path):
