@@ -11,7 +11,7 @@ from jaxtyping import Float
 from headcount.stock import StockConfig
 
 from .answers import StoredAnswer
-from .grid import HEADS, SEEDS, Results, Trial, fixed_width, real_configs
+from .grid import SEEDS, Results, Trial, real_configs
 
 Verdict = Literal["agree", "stock needs fewer", "stock needs more", "stock fails", "no answer"]
 VERDICTS: tuple[Verdict, ...] = ("agree", "stock needs fewer", "stock needs more", "stock fails", "no answer")
@@ -21,7 +21,6 @@ LEARNED = 0.5
 """A share of the targets' variance below which something was learned."""
 WITHIN = 0.1
 """Of what heads gain, or of the best error: what may be given away."""
-RECOMMENDED_WIDTH = 32
 BEST = 3
 """The best models of a grid that are trained from a second seed."""
 
@@ -85,10 +84,10 @@ class Recommended:
     """A recommended stock model next to the best of its grid.
 
     Args:
-        config: One layer of `RECOMMENDED_WIDTH`, with headcount's heads or the next count that divides it.
+        config: The stock model that `measure --for torch` chooses.
         error: Of the recommended model; `best` is the best model's, and `best_config` that model.
         margin: Standard error of their difference, over the same validation examples.
-        share: headcount's CPU seconds over those of the whole grid.
+        share: CPU seconds of measuring and choosing over those of the whole grid.
     """
 
     config: StockConfig
@@ -112,9 +111,7 @@ class Recommended:
 
 def recommended_config(answer: StoredAnswer) -> StockConfig | None:
     """Return the stock model that the answer names; None without one."""
-    if answer.heads is None:
-        return None
-    return fixed_width(next((count for count in HEADS if count >= answer.heads), HEADS[-1]), 1, RECOMMENDED_WIDTH)
+    return None if answer.config is None else StockConfig(**answer.config)
 
 
 def best_trials(name: str, results: Results, examples: int) -> list[Trial]:
@@ -138,4 +135,4 @@ def recommended(answer: StoredAnswer, results: Results, examples: int) -> Recomm
     smallest, best_losses = over_seeds(best)
     grid = sum(results[Trial(name, each, examples=examples)].seconds for each in real_configs())
     margin = paired_error(losses, best_losses)
-    return Recommended(config, error, best, smallest, margin, answer.seconds / grid)
+    return Recommended(config, error, best, smallest, margin, (answer.seconds + answer.choosing) / grid)

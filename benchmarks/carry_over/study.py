@@ -10,7 +10,7 @@ from headcount import ArrayTask
 from headcount.errors import HeadcountError
 from headcount.stock import StockConfig, StockExamples
 
-from .answers import StoredAnswer, measured_answer
+from .answers import StoredAnswer, measured_answer, with_choice
 from .data import REAL_SETS, RealSet
 from .explain import doubtful, explained
 from .grid import SEEDS, STEPS, Results, Trained, Trial, known_configs, real_configs
@@ -19,7 +19,7 @@ from .known import EXAMPLES, KNOWN_TASKS, KnownD
 
 REAL_EXAMPLES = 2500
 """Examples of a real set in the study, a fifth of them for validation."""
-DEEPER = ("lookup-2", "lookup-3")
+DEEPER = ("lookup-2",)
 """Tasks whose answer is measured with two layers too."""
 SOLVED_ERROR = 0.03
 """What counts as solved where no model of a rule learned the task."""
@@ -83,6 +83,8 @@ def run_answers(tasks: list[StudyTask], out: Path, say: Say) -> dict[tuple[str, 
         if (task.name, layers) not in found:
             x, y, options = task.arrays()
             answer = measured_answer(task.name, x, y, out / f"{task.name}-{layers}", layers=layers, **options)
+            if isinstance(task.source, RealSet) and answer.heads is not None:
+                answer = with_choice(answer, task.stock_examples(), STEPS["real"])
             found[task.name, layers] = answer
             with (out / ANSWERS).open("a") as file:
                 file.write(json.dumps(answer.as_dict()) + "\n")
@@ -128,7 +130,7 @@ def second_starts(task: StudyTask, answer: StoredAnswer, results: Results) -> li
             *(each.config for each in best_trials(task.name, results, task.examples)),
             *([config] if config else []),
         ]
-        return [Trial(task.name, each, SEEDS[1], examples=task.examples) for each in configs]
+        return [Trial(task.name, each, seed, examples=task.examples) for each in configs for seed in SEEDS]
     again = []
     for configs in known_configs(task.source).values():
         errors = {each.heads: results[known_trial(task, each, SEEDS[0])].error for each in configs}
