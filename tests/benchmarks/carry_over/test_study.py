@@ -200,6 +200,8 @@ class TestResults:
     def test_answers_are_kept(self, tmp_path, monkeypatch):
         monkeypatch.setattr(study, "measured_answer", lambda name, *rest, **options: answer(2, errors={1: 0.5, 2: 0.1}))
         monkeypatch.setattr(study.StudyTask, "arrays", lambda self: ([], [], {}))
+        monkeypatch.setattr(study.StudyTask, "stock_examples", lambda self: None)
+        monkeypatch.setattr(study, "with_choice", lambda answer, *_: answer)
         tasks = study.study_tasks(tmp_path, development=True, names=["wine"])
         said: list[str] = []
         for _ in range(2):
