@@ -30,8 +30,6 @@ COMPONENTS = 10
 """Maxima of a gradual task."""
 DECAYS, NOISES = (0.4, 0.5, 0.6, 0.7), (0.1, 0.3)
 """The weight of a maximum over that of the one before it, and the share of noise, of gradual tasks."""
-VALIDATED = 2_000
-"""Validation examples of a task of `EXAMPLES`."""
 EXAMPLES = 10_000
 Tokens = Float[np.ndarray, "examples length dim"]
 
@@ -161,8 +159,7 @@ def _enough(decay: float, noise: float) -> int:
     variances = decay ** (2 * np.arange(COMPONENTS))
     left = np.append(np.cumsum(variances[::-1])[::-1][1:], 0) / variances.sum()
     errors = noise + (1 - noise) * left
-    curve = ErrorCurve.of(errors, errors * np.sqrt(2 / VALIDATED))
-    return 1 + int(curve.enough(WITHIN))
+    return 1 + int(ErrorCurve(errors, errors, np.zeros((COMPONENTS, COMPONENTS))).within(WITHIN))
 
 
 def _pure_noise(task: KnownTask, draw: np.random.Generator) -> tuple[Tokens, np.ndarray]:
