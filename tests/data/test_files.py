@@ -236,7 +236,7 @@ def test_labels_of_the_tokens_of_unequal_sequences(tmp_path):
     task = find_task(str(path), sequence="who", answered_at="tokens")
     assert task.classes == ("a", "b")
     assert task.y[:2].tolist() == [[0, 1, -1], [0, 1, 1]]
-    lines = [{"x": [1, 2][: 1 + place % 2], "y": ["a", "b"][: 1 + place % 2]} for place in range(120)]
+    lines = [{"x": [place, 2][: 1 + place % 2], "y": ["a", "b"][: 1 + place % 2]} for place in range(120)]
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert find_task(str(tmp_path / "mine.jsonl")).y[:2].tolist() == [[0, -1], [0, 1]]
 

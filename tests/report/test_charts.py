@@ -10,7 +10,7 @@ from headcount.answer.baselines import Baseline
 from headcount.answer.words import decimal
 from headcount.report.chart import SCALE, Chart, HeatMap, Series
 from headcount.report.charts import charts_of, error_chart, heat_map, rank_chart, rank_map
-from headcount.report.experiment import UNITS, experiment_document, study_document
+from headcount.report.experiment import experiment_document, study_document
 from headcount.report.render.inline import inlined
 
 from ..helpers.documents import bests, error_grids
@@ -185,7 +185,7 @@ def test_a_labelled_experiment_says_that_errors_are_shares_of_wrong_answers():
     assert heat_map(table).unit == "error rate"
     document = study_document(name="s", title="t", question="a", headline="h", table=table)
     assert "wrong answers" in error_grids(document)[0].title
-    assert document.unit == UNITS[False]
+    assert document.unit == ERROR_RATE.unit
 
 
 @law

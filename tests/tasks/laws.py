@@ -138,7 +138,8 @@ class TaskLaws:
                 assert np.all(np.isfinite(targets))
             else:
                 assert targets.dtype == np.int32
-                assert targets.shape[1:] == construction.target_shape(task.length)
+                per_token = construction.labels and construction.answered_at == "tokens"
+                assert targets.shape[1:] == ((task.length,) if per_token else ())
                 none = {-1} if task.padded and construction.answered_at == "tokens" else set()
                 assert set(targets.ravel().tolist()) <= {*range(choices(task)), *none}
 
