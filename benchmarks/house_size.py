@@ -13,7 +13,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
 ROOT = SOURCE / "headcount"
-SATELLITES = ("theory", "papers", "pretrained", "cluster", "serve")
+SATELLITES = ("theory", "papers", "pretrained", "cluster", "serve", "stock")
 ENTRY = ("headcount.cli.measure", "headcount.cli.app")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMMON = 5

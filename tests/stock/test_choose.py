@@ -5,9 +5,9 @@ import pytest
 
 from headcount.stock import StockConfig, StockResult
 from headcount.stock.choose import SHORT, choose, configuration, is_above_chance, paired_error, smallest
-from headcount.stock.config import TaskShape
+from headcount.stock.config import StockShape
 
-SHAPE = TaskShape(length=8, dim=4, outputs=1)
+SHAPE = StockShape(length=8, dim=4, outputs=1)
 EXAMPLES, STEPS = 400, 100
 
 

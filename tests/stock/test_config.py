@@ -4,14 +4,14 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.stock import StockConfig
-from headcount.stock.config import TaskShape
+from headcount.stock.config import StockShape
 
 SHAPES = {
-    "numbers": TaskShape(length=5, dim=3, outputs=2),
-    "sets": TaskShape(length=5, dim=3, outputs=1, uses_positions=False),
-    "ids": TaskShape(length=5, dim=1, outputs=4, vocabulary=7, classes=4),
-    "query": TaskShape(length=5, dim=3, outputs=1, answered_at="query"),
-    "tokens": TaskShape(length=5, dim=3, outputs=1, answered_at="tokens"),
+    "numbers": StockShape(length=5, dim=3, outputs=2),
+    "sets": StockShape(length=5, dim=3, outputs=1, uses_positions=False),
+    "ids": StockShape(length=5, dim=1, outputs=4, vocabulary=7, classes=4),
+    "query": StockShape(length=5, dim=3, outputs=1, answered_at="query"),
+    "tokens": StockShape(length=5, dim=3, outputs=1, answered_at="tokens"),
 }
 CONFIGS = {
     "torch": StockConfig(library="torch", layers=2, width=12, heads=3),

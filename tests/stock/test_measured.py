@@ -12,7 +12,7 @@ import headcount as hc
 from headcount.cli.app import app
 from headcount.errors import InputError
 from headcount.stock import StockConfig, StockResult, train_stock
-from headcount.stock.config import TaskShape
+from headcount.stock.config import StockShape
 
 SMALL = {"heads": [1, 2], "seeds": 2, "steps": 4, "progress": False}
 
@@ -93,11 +93,11 @@ def test_without_it_nothing_is_added(runs, data, tmp_path):
 
 
 SHAPES = {
-    "labels": TaskShape(length=4, dim=2, outputs=3, classes=3),
-    "numbers": TaskShape(length=4, dim=2, outputs=2, uses_positions=False),
-    "ids": TaskShape(length=4, dim=1, outputs=1, vocabulary=5),
-    "query": TaskShape(length=4, dim=2, outputs=1, answered_at="query"),
-    "tokens": TaskShape(length=4, dim=2, outputs=3, classes=3, answered_at="tokens"),
+    "labels": StockShape(length=4, dim=2, outputs=3, classes=3),
+    "numbers": StockShape(length=4, dim=2, outputs=2, uses_positions=False),
+    "ids": StockShape(length=4, dim=1, outputs=1, vocabulary=5),
+    "query": StockShape(length=4, dim=2, outputs=1, answered_at="query"),
+    "tokens": StockShape(length=4, dim=2, outputs=3, classes=3, answered_at="tokens"),
 }
 
 

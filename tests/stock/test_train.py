@@ -9,7 +9,7 @@ import pytest
 import headcount as hc
 from headcount.errors import InputError
 from headcount.stock import StockConfig, StockExamples, train_stock
-from headcount.stock.config import TaskShape
+from headcount.stock.config import StockShape
 from headcount.stock.train import need_library
 
 LIBRARIES = {"torch": "torch", "hf": "transformers"}
@@ -64,7 +64,7 @@ def test_patience_ends_training(config):
 def test_padding_changes_nothing(config, answered_at):
     import torch
 
-    model = drawn_model(config, TaskShape(length=7, dim=2, outputs=3, answered_at=answered_at))
+    model = drawn_model(config, StockShape(length=7, dim=2, outputs=3, answered_at=answered_at))
     tokens = torch.randn(2, 4, 2)
     padded = torch.cat([torch.full((2, 3, 2), 1e3), tokens], 1)
     mask = torch.tensor([[False] * 3 + [True] * 4] * 2)
@@ -81,7 +81,7 @@ def test_order_is_seen_only_where_it_can_matter(config):
 
     tokens = torch.randn(1, 5, 2)
     for uses_positions in (True, False):
-        model = drawn_model(config, TaskShape(length=5, dim=2, outputs=1, uses_positions=uses_positions))
+        model = drawn_model(config, StockShape(length=5, dim=2, outputs=1, uses_positions=uses_positions))
         assert torch.allclose(model(tokens), model(tokens.flip(1)), atol=1e-4) is not uses_positions
 
 

@@ -36,16 +36,18 @@ LABELS = {"linear": "a linear model", "pooled": "a pooled model", "neighbours": 
 FITS = {"linear": fits.linear, "pooled": fits.net, "neighbours": fits.neighbours}
 
 
-class Part(NamedTuple):
+class FittedPart(NamedTuple):
     """Content and targets in numbers of the examples that are looked at; with labels per token, which token it is."""
 
     content: np.ndarray
     targets: Float[np.ndarray, "examples outputs"]
     places: Int[np.ndarray, " examples"] | None = None
 
-    def first(self, count: int) -> "Part":
+    def first(self, count: int) -> "FittedPart":
         """Return the first examples."""
-        return Part(self.content[:count], self.targets[:count], None if self.places is None else self.places[:count])
+        return FittedPart(
+            self.content[:count], self.targets[:count], None if self.places is None else self.places[:count]
+        )
 
 
 def baselines(task: AbstractTask, train: TrainSpec, *, standardised: bool = False) -> list[dict[str, Any]]:
@@ -78,19 +80,19 @@ def baselines(task: AbstractTask, train: TrainSpec, *, standardised: bool = Fals
         scale = np.broadcast_to(target_units(task, known)[1], known.shape[1:]).reshape(-1)
     content, new = (np.asarray(part.content) for part in split)
     count, few = (min(most, _most(int(np.prod(content.shape[1:])))) for most in (MAX_EXAMPLES, MAX_VALIDATION))
-    looked_at = Part(content[:count], _targets(known[:count], task.outputs, labels) / scale)
-    asked_of = Part(new[:few], _targets(asked[:few], task.outputs, labels) / scale)
+    looked_at = FittedPart(content[:count], _targets(known[:count], task.outputs, labels) / scale)
+    asked_of = FittedPart(new[:few], _targets(asked[:few], task.outputs, labels) / scale)
     return [at | _entry(name, *_fitted(task, name, looked_at, asked_of, total)) for name in FITS]
 
 
-def _by_token(part: Examples, outputs: int, most: int) -> Part:
+def _by_token(part: Examples, outputs: int, most: int) -> FittedPart:
     """Return tokens that have a label, drawn at random, each with its whole sequence."""
     content, labels = (np.asarray(values) for values in part)
     rows, places = np.nonzero(labels >= 0)
     most = min(most, _most(int(np.prod(content.shape[1:]))))
     chosen = named_generator(0, "baseline tokens").permutation(len(rows))[:most]
     rows, places = rows[chosen], places[chosen]
-    return Part(content[rows], np.eye(outputs)[labels[rows, places]], places)
+    return FittedPart(content[rows], np.eye(outputs)[labels[rows, places]], places)
 
 
 def _most(numbers: int) -> int:
@@ -102,7 +104,7 @@ def _entry(name: str, error: float | None, note: str) -> dict[str, Any]:
     return {"name": name, "label": LABELS[name], "error": error, "note": note}
 
 
-def _fitted(task: AbstractTask, name: str, known: Part, new: Part, total: int) -> tuple[float | None, str]:
+def _fitted(task: AbstractTask, name: str, known: FittedPart, new: FittedPart, total: int) -> tuple[float | None, str]:
     """The error of one baseline, or None; and what there is to say about it. `total` is 0 for fresh examples."""
     pooled, labels = name == "pooled", isinstance(task.objective, Classification)
     unit = "examples" if known.places is None else "tokens"
@@ -155,11 +157,11 @@ def _error(task: AbstractTask, answers: np.ndarray, targets: np.ndarray) -> floa
     return float(np.mean(wrong))
 
 
-def _features(task: AbstractTask, part: Part, pooled: bool) -> Float[np.ndarray, "examples features"]:
+def _features(task: AbstractTask, part: FittedPart, pooled: bool) -> Float[np.ndarray, "examples features"]:
     """Numbers per example: of every position apart, or `pooled` over positions; with labels per token of the token."""
     if part.places is not None:
         own = _around(task, part.content, part.places)
-        return np.hstack([own, _features(task, Part(part.content, part.targets), pooled)]) if pooled else own
+        return np.hstack([own, _features(task, FittedPart(part.content, part.targets), pooled)]) if pooled else own
     content = part.content
     if task.vocabulary:
         return _counted(content.reshape(len(content), -1), task, pooled)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .config import Library, StockConfig, TaskShape
+from .config import Library, StockConfig, StockShape
 from .train import StockResult
 
 LAYERS, WIDTHS = (1, 2), (16, 32, 64)
@@ -30,7 +30,7 @@ Train = Callable[[StockConfig, int], StockResult]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenModel:
     """The chosen model, the best, and all that were trained in full, smallest first; `runs` counts short ones too."""
 
     chosen: StockResult
@@ -40,8 +40,8 @@ class Choice:
 
 
 def choose(
-    train: Train, library: Library, *, heads: int, fewer: int | None = None, shape: TaskShape, steps: int
-) -> Choice:
+    train: Train, library: Library, *, heads: int, fewer: int | None = None, shape: StockShape, steps: int
+) -> ChosenModel:
     """Return the smallest configuration whose error is within a tenth of the best's, or within chance of it.
 
     Args:
@@ -52,7 +52,7 @@ def choose(
         shape: The task's sizes.
         steps: Of a full run.
     """
-    search = _Search(train, library, shape, steps)
+    search = _ShapeSearch(train, library, shape, steps)
     top, larger = search.climbed(min(heads, MAX_HEADS))
     top = search.with_more_heads(top)
     for config in (top, larger):
@@ -63,7 +63,7 @@ def choose(
             break
     for config in _thinner(search.chosen.config, fewer):
         search.full_run(config)
-    return Choice(
+    return ChosenModel(
         search.chosen,
         search.best,
         tuple(sorted(search.full.values(), key=_size)),
@@ -71,10 +71,10 @@ def choose(
     )
 
 
-class _Search:
+class _ShapeSearch:
     """What was trained so far, in short and in full."""
 
-    def __init__(self, train: Train, library: Library, shape: TaskShape, steps: int):
+    def __init__(self, train: Train, library: Library, shape: StockShape, steps: int):
         self.train: Train = train
         self.library: Library = library
         self.shape, self.steps = shape, steps

@@ -12,7 +12,7 @@ FEED_FORWARD = 4
 """Hidden units of a feed-forward net per number of the width, unless given."""
 
 
-class TaskShape(NamedTuple):
+class StockShape(NamedTuple):
     """Sizes of a task that a model has to know.
 
     `vocabulary` is 0 where tokens are numbers, `classes` where answers are.
@@ -107,7 +107,7 @@ class StockConfig:
         always = "transformers' Llamas have their norms first; leave norm_first out."
         require(self.norm_first, always, what="norm_first", given=self.norm_first)
 
-    def parameters(self, shape: TaskShape) -> int:
+    def parameters(self, shape: StockShape) -> int:
         """Return how many numbers are trained, with the maps to and from the task's tokens and answers."""
         width, net = self.width, self.feed_forward
         inner, keys = self.heads * self.head_dim, self.key_heads * self.head_dim

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from ..errors import require
-from .config import TaskShape
+from .config import StockShape
 
 if TYPE_CHECKING:
     from ..store import TrainSpec
@@ -49,7 +49,7 @@ class StockExamples:
     """
 
     name: str
-    shape: TaskShape
+    shape: StockShape
     train: StockPart
     validation: StockPart
 
@@ -71,7 +71,7 @@ class StockExamples:
         split = task.examples(plan.train_examples or STREAM_EXAMPLES, plan.validation_examples, plan.data_seed)
         (x, y), (others, answers) = ((np.asarray(each.content), np.asarray(each.targets)) for each in split)
         labels = np.issubdtype(y.dtype, np.integer)
-        shape = TaskShape(
+        shape = StockShape(
             length=x.shape[1],
             dim=task.dim,
             outputs=task.outputs,
@@ -97,7 +97,7 @@ def require_sequences(task: "AbstractTask") -> None:
     require(task.tokenise is None and not choice, words, what="task")
 
 
-def _part(x: np.ndarray, targets: np.ndarray, shape: TaskShape) -> StockPart:
+def _part(x: np.ndarray, targets: np.ndarray, shape: StockShape) -> StockPart:
     """Return a part with its padding in front."""
     there = np.asarray(~np.isnan(x).all(-1))
     targets = targets.astype(np.int64 if shape.classes else np.float32)

@@ -12,7 +12,7 @@ from ..answer import Answer
 from ..answer.words import count_of_heads
 from ..events import Event, Events
 from ..report.files import write_whole
-from .choose import Choice, choose
+from .choose import ChosenModel, choose
 from .config import Library, StockConfig
 from .examples import StockExamples, require_sequences
 from .script import DATA_FILE, script_of, write_data
@@ -89,7 +89,7 @@ def heads_to_begin(answer: Answer) -> tuple[int, int | None]:
     return max(USUAL_HEADS, answer.heads or 1), answer.heads
 
 
-def content_of(choice: Choice, examples: StockExamples, steps: int) -> dict[str, Any]:
+def content_of(choice: ChosenModel, examples: StockExamples, steps: int) -> dict[str, Any]:
     """Return a choice as JSON: the configuration, its error, and the table of what was trained in full."""
     chosen, metric = choice.chosen, "error rate" if examples.shape.classes else "NMSE"
     low, high = interval(chosen)

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .config import StockConfig, TaskShape
+from .config import StockConfig, StockShape
 
 
-def stock_model(config: StockConfig, shape: TaskShape) -> nn.Module:
+def stock_model(config: StockConfig, shape: StockShape) -> nn.Module:
     """Return an untrained model; `torch.manual_seed` decides its weights."""
     return (TorchEncoder if config.library == "torch" else CausalDecoder)(config, shape)
 
@@ -20,7 +20,7 @@ def stock_model(config: StockConfig, shape: TaskShape) -> nn.Module:
 class TorchEncoder(nn.Module):
     """`torch.nn.TransformerEncoder` with a class token and learned positions."""
 
-    def __init__(self, config: StockConfig, shape: TaskShape):
+    def __init__(self, config: StockConfig, shape: StockShape):
         super().__init__()
         self.shape, width = shape, config.width
         self.embed = nn.Embedding(shape.vocabulary, width) if shape.vocabulary else nn.Linear(shape.dim, width)
@@ -59,7 +59,7 @@ class CausalDecoder(nn.Module):
     The class token is the last row of the model's own embedding, which embeds the token ids where there are any.
     """
 
-    def __init__(self, config: StockConfig, shape: TaskShape):
+    def __init__(self, config: StockConfig, shape: StockShape):
         from transformers import MistralConfig, MistralModel
 
         super().__init__()

@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 
-from .config import StockConfig, TaskShape
+from .config import StockConfig, StockShape
 from .examples import StockExamples
 from .train import BATCH, CLIP, LEARNING_RATE, WEIGHT_DECAY, StockResult, warmup_of
 
@@ -108,7 +108,7 @@ def script_of(chosen: StockResult, examples: StockExamples, steps: int, metric: 
     return _without_unused(script)
 
 
-def _torch_model(config: StockConfig, shape: TaskShape, padded: bool) -> tuple[list[str], list[str]]:
+def _torch_model(config: StockConfig, shape: StockShape, padded: bool) -> tuple[list[str], list[str]]:
     """Return the lines that make the model's parts, and those that answer."""
     width, asks = config.width, shape.answered_at == "sequence"
     vocabulary = f"nn.Embedding({shape.vocabulary}, {width})"
@@ -129,7 +129,7 @@ def _torch_model(config: StockConfig, shape: TaskShape, padded: bool) -> tuple[l
     return parts, [*forward, f"return self.answer(x{_read_at(shape, first=True)})"]
 
 
-def _hf_model(config: StockConfig, shape: TaskShape, padded: bool) -> tuple[list[str], list[str]]:
+def _hf_model(config: StockConfig, shape: StockShape, padded: bool) -> tuple[list[str], list[str]]:
     """Return the lines that make the model's parts, and those that answer."""
     asks = shape.answered_at == "sequence"
     parts = [
@@ -157,7 +157,7 @@ def _hf_model(config: StockConfig, shape: TaskShape, padded: bool) -> tuple[list
     return parts, [*forward, f"return self.answer(x{_read_at(shape, first=False)})"]
 
 
-def _read_at(shape: TaskShape, *, first: bool) -> str:
+def _read_at(shape: StockShape, *, first: bool) -> str:
     if shape.answered_at == "tokens":
         return ""
     return "[:, 0]" if first and shape.answered_at == "sequence" else "[:, -1]"

@@ -14,9 +14,9 @@ from benchmarks.carry_over.judge import Need, gradual_need, known_need, recommen
 from benchmarks.carry_over.known import ASKED, FAMILIES, KNOWN_TASKS
 from benchmarks.carry_over.page import Outcome, headline, summary
 from headcount.stock import StockConfig, StockResult
-from headcount.stock.config import TaskShape
+from headcount.stock.config import StockShape
 
-SHAPE = TaskShape(length=8, dim=4, outputs=1)
+SHAPE = StockShape(length=8, dim=4, outputs=1)
 
 
 def chosen(heads: int) -> StoredAnswer:
