@@ -281,13 +281,14 @@ def sampling_error(
 
 def _enough_sentence(needs: Interval, gains: Mapping[int, tuple[float, float]], flat: bool, metric: Metric) -> str:
     """Return the verdict, with what the best of more heads would gain."""
+    verb = "is" if needs.at == 1 else "are"
+    enough = f"{count_of_heads(needs.at)} {verb} enough [{needs.low}, {needs.high}]"
     if not gains:
-        return f"no fewer than {needs.at} heads [{needs.low}, {needs.high}], the most that were tried; more may gain"
+        return f"{enough}, the most that were tried; more may gain"
     most = max(gains, key=lambda count: (gains[count][0], count))
     gain, margin = (difference_words(metric, each) for each in gains[most])
     more = "no more than chance" if flat else f"{gain}, plus or minus {margin}"
-    verb = "is" if needs.at == 1 else "are"
-    return f"{count_of_heads(needs.at)} {verb} enough [{needs.low}, {needs.high}]; {most} would gain {more}"
+    return f"{enough}; {most} would gain {more}"
 
 
 def _would_tell(curve: ErrorCurve, place: int, examples: int, within: float) -> int | None:
