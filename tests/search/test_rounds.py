@@ -179,7 +179,7 @@ def stored_data(examples=1000):
 
 def of_stored_data(**changes):
     train = TrainSpec(steps=4, train_examples=8000, validation_examples=2000)
-    return a_question(most=32, task=stored_data(), train=train, **changes)
+    return a_question(**({"most": 32, "task": stored_data(), "train": train} | changes))
 
 
 def gradual(cell):
@@ -206,6 +206,15 @@ def test_where_the_error_falls_gradually_the_counts_between_are_tried():
 
 def test_the_least_effort_splits_once():
     assert {cell.train.data_seed for cell in play(gradual, 10, of_stored_data(), "quick").cells} == {0}
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 3, 4, 5])
+def test_without_descent_head_counts_are_tried_where_errors_differ(distinct):
+    played = play(needing(distinct), pytest.fail, of_stored_data(heads=range(1, 7), most=6, model=deep))
+    assert played.answer.heads == distinct
+    counts = Counter(cell.model["heads"] for cell in played.cells)
+    assert sum(counts.values()) < 6 * 4, "fewer models than four at every head count"
+    assert all(counts[near] >= 2 for near in (distinct - 1, distinct) if near)
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 3, 5, 8, 10])

@@ -8,7 +8,7 @@ from ..recipes import SEEDS
 from ..store import Cell
 from .levels import SearchEffort
 from .question import Question
-from .rounds import OTHER_SEEDS, SLOWER, TOPS
+from .rounds import OTHER_SEEDS, SLOWER, TOPS, first_counts
 
 NEAR = 3
 """Head counts around an estimate."""
@@ -37,8 +37,11 @@ def costs(question: Question, effort: SearchEffort, machine: Hardware | None = N
 
 
 def _cells_by_seeds(question: Question, effort: SearchEffort, everything: bool) -> list[Cell]:
-    seeds = effort.more_seeds if everything else min(SEEDS, effort.more_seeds)
-    return question.random(question.heads, range(seeds))
+    if everything:
+        return question.random(question.heads, range(effort.more_seeds))
+    if question.task.endless:
+        return question.random(question.heads, range(min(SEEDS, effort.more_seeds)))
+    return question.random(first_counts(question.heads), range(OTHER_SEEDS))
 
 
 def _cells_by_descent(question: Question, effort: SearchEffort, everything: bool) -> list[Cell]:

@@ -238,10 +238,17 @@ class _SearchRounds:
         return sorted({count for middle in middles for count in self.question.around(middle) if count < top})
 
     def more_seeds(self) -> Iterator[Round]:
-        """Train random starts only: some at every head count, then more where the answer is not certain."""
+        """Train random starts only: some at every head count, then more where the answer is not certain.
+
+        Of stored data some at every power of two, and at those between where the error differs.
+        """
         question, most = self.question, self.effort.more_seeds
-        seeds = min(SEEDS, most)
-        yield Round("every head count", tuple(question.random(question.heads, range(seeds))))
+        if question.task.endless:
+            seeds = min(SEEDS, most)
+            yield Round("every head count", tuple(question.random(question.heads, range(seeds))))
+        else:
+            seeds = OTHER_SEEDS
+            yield from self._where_errors_differ(range(seeds))
         while seeds < most:
             answer = self.results.answer(0)
             if answer.low is None or answer.high is None or answer.low == answer.high:
@@ -250,6 +257,19 @@ class _SearchRounds:
             seeds = more.stop
             counts = question.between(answer.low - 1, answer.high)
             yield Round(f"more seeds for {_listed(counts)} heads", tuple(question.random(counts, more)))
+
+    def _where_errors_differ(self, seeds: range) -> Iterator[Round]:
+        """Train the fewest, the most and the powers of two between, then the middles of neighbours that differ."""
+        counts = first_counts(self.question.heads)
+        while counts:
+            yield Round(f"{_listed(counts)} heads", tuple(self.question.random(counts, seeds)))
+            gaps = self._gaps(self.question.heads[-1])
+            counts = [middle for few, many in gaps for middle in self._middle(few, many)]
+
+
+def first_counts(heads: Sequence[int]) -> list[int]:
+    """Return the fewest and the most heads, and the powers of two between."""
+    return [count for count in heads if count in (heads[0], heads[-1]) or count & (count - 1) == 0]
 
 
 def _listed(counts: Iterable[int]) -> str:
