@@ -20,6 +20,7 @@ from .heads_map import has_heads_map
 from .heads_rule import DIVERGED, ONE_SEED, judged_errors
 from .prose import differ_by_chance
 from .signals import (
+    ALIKE,
     GROWS_WITH_LENGTH,
     NO_SHARP_DROP,
     NOT_LEARNED,
@@ -268,11 +269,13 @@ def _flat(of: Situation) -> Iterator[NextStep]:
 def _at_the_query(of: Situation) -> Iterator[NextStep]:
     """Read stored examples that no head count learns at the last token."""
     read_at = of.setting("task", "answered_at") or of.setting("model", "answered_at") or "sequence"
-    fails = of.judged is not None and float(of.judged.relative.min()) > FAILS
-    if of.of_arrays and read_at == "sequence" and fails:
-        yield of.step(
-            "Every head count fails. If the last token asks about the others, read it there", answered_at="query"
-        )
+    judged = of.judged
+    if not of.of_arrays or read_at != "sequence" or judged is None or judged.relative.min() <= FAILS:
+        return
+    rival = min((each.error for each in of.baselines if each.name != CONSTANT), default=math.inf)
+    if rival > ALIKE * judged.errors.min():  # what needs no attention does not fail for want of a query
+        words = "Every head count leaves most of the error. If the last token asks about the others, read it there"
+        yield of.step(words, answered_at="query")
 
 
 def _overfitting(of: Situation) -> Iterator[NextStep]:
