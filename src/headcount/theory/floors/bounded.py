@@ -143,7 +143,9 @@ def promised_pair(setting: BoundedClass) -> Pair:
     best = np.unravel_index(np.argmax(gaps - setting.slope * distances), gaps.shape)
     many = Pair(float(distances[best]), float(gaps[best]), f"two of 10^{choices[best] / math.log(10):.3g} choices")
     one = Pair(
-        one_token_distance(setting), setting.rise, f"two sequences with one token among {setting.heavier_places} heavier"
+        one_token_distance(setting),
+        setting.rise,
+        f"two sequences with one token among {setting.heavier_places} heavier",
     )
     return max(one, many, key=lambda pair: pair.floor(setting.slope))
 

@@ -190,7 +190,9 @@ def one_head_bounds(setting: BoundedClass, eps: float, *, outer_slope: float) ->
         "source": SOURCE,
         "conditions": (
             Condition("head_dim n >= D", setting.head_dim >= dims),
-            Condition(f"f_i in an interval of length 1, values at most {setting.values:g}, S_i the whole sequence", None),
+            Condition(
+                f"f_i in an interval of length 1, values at most {setting.values:g}, S_i the whole sequence", None
+            ),
             Condition(f"F0 of slope |grad F0|_1 at most {outer_slope:g}", None),
             Condition("any encoder, any readout of that slope", None),
         ),
