@@ -242,7 +242,9 @@ def hostile_numbers(length: int, count: int, generator: np.random.Generator) -> 
     numbers = generator.random((count, length))
     near = 10.0 ** -generator.uniform(0, 6, (count, 1)) * generator.standard_normal((count, length))
     numbers[1::4] = np.clip(numbers[1::4, :1] + near[1::4], 0, 1)
-    numbers[2::4] = np.take_along_axis(numbers[2::4], generator.integers(3, size=numbers[2::4].shape), axis=1)
+    numbers[2::4] = np.take_along_axis(
+        numbers[2::4], generator.integers(min(3, length), size=numbers[2::4].shape), axis=1
+    )
     numbers[3::4, 1:] = numbers[3::4, 1:2]
     return numbers[..., None]
 

@@ -277,8 +277,8 @@ CLAIMS: tuple[Claim, ...] = (
         control=_broken("denominators left out of the moments", floors.bounded_heads, denominators=False),
     ),
     Claim(
-        statement="in the same class every model errs by (rise - 2 K V sqrt(n s) / (N + 1)) / 2, N = floor((T - D) / s), "
-        "at any head width; with positions N is about T (1 / s - 1 / D) / s",
+        statement="in the same class every model errs by (rise - 2 K V sqrt(n s) / (N + 1)) / 2, N = floor((T - D) / s)"
+        ", at any head width; with positions N is about T (1 / s - 1 / D) / s",
         source="ours (b), any width",
         program="theory.class_floor, theory.slope_needed",
         check=floors.one_token,

@@ -118,9 +118,9 @@ def promised_distance(setting: BoundedClass, free: Any, log_choices: Any) -> Any
 
 
 def one_token_distance(setting: BoundedClass) -> float:
-    """Upper bound on the distance of the heads' outputs for two sequences that differ in one token: 2 V sqrt(n s) / (N + 1).
+    """Upper bound on the distance of the heads' outputs for two sequences that differ in one token.
 
-    Every head weighs the tokens at N other places at least as much as either of the two.
+    It is 2 V sqrt(n s) / (N + 1): every head weighs the tokens at N other places at least as much as either of the two.
     """
     return (1 + _SAFETY) * 2 * _output_width(setting) / (setting.heavier_places + 1)
 

@@ -1,7 +1,7 @@
 """One head of n numbers that answers a D-retrieval: a thermometer code of every component, read by clipped sums.
 
-[low, high] is cut into c = floor(n / D) cells. With u_ij = clip(c (f_i - low) / span - j, 0, 1), how far f_i has come in
-cell j, the values are v_ij = (exp(-b u_ij) - exp(-b)) / (1 - exp(-b)), 1 - u_ij for b = 0, and 0 outside S_i. The head
+[low, high] is cut into c = floor(n / D) cells; u_ij = clip(c (f_i - low) / span - j, 0, 1) is how far f_i has come in
+cell j. The values are v_ij = (exp(-b u_ij) - exp(-b)) / (1 - exp(-b)), 1 - u_ij for b = 0, and 0 outside S_i. The head
 averages them with equal weights. The readout takes m_ij = min(1, T mean v_ij), inverts the code, and adds up over j:
 
     error <= L0 (span / c) min(1, log T / b) / 2        slope <= L0 T span (exp(b) - 1) / (b sqrt(c))
@@ -129,7 +129,7 @@ def construct_thermometer(
 
 
 def checked_slope(task: Retrieval, eps: float, outer_slope: float | None, low: float, high: float) -> float:
-    """Return sup |grad F0|_1, as given or known; raise `InputError` where neither, or other arguments are no numbers."""
+    """Return sup |grad F0|_1, as given or known; raise `InputError` where neither, or another argument is wrong."""
     require_below_one(eps=eps)
     require(math.isfinite(high - low) and low < high, what="low", given=low, needed=f"below high, {high:g}")
     known = known_outer(task)
@@ -152,6 +152,8 @@ def cells_enough(eps: float, *, outer_slope: float, span: float = 1.0) -> int:
 
 def one_sided_error(length: int, cells: int, sharpness: float, span: float = 1.0) -> float:
     """Return how far below a minimum over `length` tokens its code can be read: a cell, or log T / b of it."""
+    if length == 1:
+        return 0.0
     return span / cells * (min(1.0, math.log(length) / sharpness) if sharpness else 1.0)
 
 
