@@ -99,7 +99,7 @@ def construct_thermometer(
         >>> head.head_dim, round(10**head.decades)
         (200, 26)
         >>> round(construct_thermometer(task, 0.01, head_dim=20).decades)
-        23
+        21
     """
     slope = checked_slope(task, eps, outer_slope, low, high)
     dims, span = len(task.position_sets), high - low
