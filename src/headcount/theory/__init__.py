@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .floors.alphabet import AlphabetFloor, alphabet_floor, error_of_orders
     from .floors.bounded import BoundedClass, class_floor, least_length, slope_needed
     from .floors.one_head import OneHead, Phase, counting_slope, one_head_answer, one_head_slope, phase_diagram
+    from .floors.thermometer import ThermometerHead, construct_thermometer
     from .floors.trained import AlphabetErrors, alphabet_errors
     from .rank.harmonics import heads_needed, rank_floor, rank_one_floor
     from .rank.more_floors import many_points_floor, zonal_floor
@@ -47,6 +48,7 @@ _NAMES = {
     "floors.alphabet": "AlphabetFloor alphabet_floor error_of_orders",
     "floors.bounded": "BoundedClass class_floor least_length slope_needed",
     "floors.one_head": "OneHead Phase counting_slope one_head_answer one_head_slope phase_diagram",
+    "floors.thermometer": "ThermometerHead construct_thermometer",
     "floors.trained": "AlphabetErrors alphabet_errors",
     "rank.harmonics": "heads_needed rank_floor rank_one_floor",
     "rank.more_floors": "many_points_floor zonal_floor",

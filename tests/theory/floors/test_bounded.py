@@ -13,8 +13,15 @@ from headcount.errors import InputError
 from headcount.models import ClassTokenSpec
 from headcount.tasks import quadratic_basins
 from headcount.theory import BoundedClass, class_floor, find_pigeonhole, least_length, phase_diagram, slope_needed
-from headcount.theory.claims.floors import digit_head, nearest_outputs, random_head
-from headcount.theory.floors.bounded import log_multisets, promised_distance, promised_pair
+from headcount.theory.claims.floors import (
+    digit_head,
+    layer_output,
+    nearest_outputs,
+    one_token_pair,
+    random_head,
+    random_layer,
+)
+from headcount.theory.floors.bounded import log_multisets, one_token_distance, promised_distance, promised_pair
 
 ONE = BoundedClass(heads=1, intrinsic_dim=2, length=128)
 classes = st.builds(
@@ -81,10 +88,11 @@ def test_a_floor_is_half_of_what_a_readout_of_that_slope_leaves_of_the_gap(setti
     if bound.value is None:
         assert bound.why
         return
-    free, _, distance, gap = promised_pair(setting)
-    assert bound.value == pytest.approx((gap - setting.slope * distance) / 2)
+    pair = promised_pair(setting)
+    assert bound.value == pytest.approx((pair.gap - setting.slope * pair.distance) / 2)
     assert 0 < bound.value < setting.rise / 2
-    assert free <= setting.free_places
+    # One token is a pair of every class, so no floor is lower than its.
+    assert bound.value >= (setting.rise - setting.slope * one_token_distance(setting)) / 2
     assert setting.heads < setting.intrinsic_dim
     # Above the floor no slope is asked for that the class does not have.
     assert slope_needed(setting, bound.value * 0.999) >= math.log10(setting.slope) - 1e-6
@@ -117,9 +125,9 @@ def test_the_least_length_is_the_first_that_speaks():
 
 
 @drawn
-@given(st.integers(3, 10**6), st.floats(1e-4, 0.5), st.integers(2, 5))
-def test_one_steep_head_is_never_where_every_model_fails(length, eps, intrinsic_dim):
-    setting = BoundedClass(heads=1, intrinsic_dim=intrinsic_dim, length=length, head_dim=intrinsic_dim)
+@given(st.integers(3, 10**6), st.floats(1e-4, 0.5), st.integers(2, 5), st.integers(1, 300))
+def test_one_steep_head_is_never_where_every_model_fails(length, eps, intrinsic_dim, cells):
+    setting = BoundedClass(heads=1, intrinsic_dim=intrinsic_dim, length=length, head_dim=intrinsic_dim * cells)
     (phase,) = phase_diagram(setting, [length], [eps], outer_slope=float(intrinsic_dim))
     assert phase.fails_below <= phase.enough_from
     (larger,) = phase_diagram(
@@ -137,14 +145,56 @@ def test_the_number_of_choices_is_not_overstated(points, free):
     assert exact * (1 - 1e-4) <= logs[0, 0] <= exact * (1 + 1e-13)
 
 
-def test_no_floor_is_above_what_more_grid_points_than_moments_leave():
-    """Once K V sqrt(n s) is at least half of the rise; below that, no pigeonhole is needed."""
-    ceiling = ONE.rise / (2 * (ONE.moments + 1))
-    for slope in (0.25 / math.sqrt(2), 1.0, 10.0):
-        assert (class_floor(dataclasses.replace(ONE, length=10**6, slope=slope)).value or 0.0) <= ceiling
-    floor = class_floor(dataclasses.replace(ONE, slope=0.01)).value
-    assert floor is not None
-    assert floor > ceiling
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_one_token_among_heavier_ones_moves_no_layer_farther_than_promised(data):
+    """Whatever the head width, the weights and the values, and whether places are seen."""
+    dims = data.draw(st.integers(2, 6), "D")
+    setting = BoundedClass(
+        heads=data.draw(st.integers(1, dims - 1), "s"),
+        intrinsic_dim=dims,
+        length=data.draw(st.integers(2 * dims, 200), "T"),
+        head_dim=data.draw(st.integers(1, 40), "n"),
+        positions=data.draw(st.booleans(), "positions"),
+    )
+    weights, values = random_layer(setting, np.random.default_rng(data.draw(st.integers(0, 10**6), "seed")))
+    lower, upper, component = one_token_pair(setting, weights)
+    assert np.sum(lower != upper) == 1
+    assert ({*range(dims)} <= {*lower.tolist()}, component in upper) == (True, False)  # targets: the whole rise
+    outputs = [layer_output(weights, values, sequence) for sequence in (lower, upper)]
+    assert np.linalg.norm(outputs[0] - outputs[1]) <= one_token_distance(setting)
+    without, _, _ = one_token_pair(setting, weights, heaviest=False)
+    assert setting.heavier_places == 0 or {*without.tolist()} <= {*range(dims), dims + component}
+
+
+def test_the_promised_distance_is_attained():
+    """A head that weighs all tokens alike: the last token's value against its opposite."""
+    setting = dataclasses.replace(ONE, head_dim=3)
+    weights, values = np.ones((1, 128, 4)), np.ones((1, 128, 4, 3))
+    values[:, :, 3] = -1.0
+    sequences = np.zeros((2, 128), int)
+    sequences[:, -1] = (1, 3)
+    outputs = [layer_output(weights, values, sequence) for sequence in sequences]
+    assert np.linalg.norm(outputs[0] - outputs[1]) > 0.98 * one_token_distance(setting)
+
+
+@drawn
+@given(classes.filter(lambda each: each.heads < each.intrinsic_dim), st.floats(0.001, 0.2))
+def test_every_width_and_slope_has_a_length_from_which_every_model_fails(setting, eps):
+    """With positions only where S_i has more than s / D of the places."""
+    length = least_length(setting, eps)
+    if length is None:
+        assert setting.positions
+        assert setting.share <= setting.heads / setting.intrinsic_dim
+        return
+    for longer in (length, length + 1, length + 7, 3 * length, 100 * length):
+        assert slope_needed(dataclasses.replace(setting, length=longer), eps) > math.log10(setting.slope)
+
+
+def test_a_floor_comes_near_half_of_the_rise_at_any_slope_and_width():
+    for slope, head_dim in ((1.0, 2), (1e3, 64), (1e6, 1000)):
+        wide = dataclasses.replace(ONE, length=10**12, slope=slope, head_dim=head_dim)
+        assert class_floor(wide).value == pytest.approx(ONE.rise / 2, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,25 @@
-"""Checks of our claims about every model of a class: hard heads on an alphabet, bounded slopes, one steep head."""
+"""Checks of our claims about every model of a class: hard heads on an alphabet, bounded slopes, one head."""
 
 import functools
 import itertools
 import math
 from collections.abc import Callable
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.spatial import KDTree
 
 from ...answer.claim import Finding, promise_verdict
 from ...keys import named_generator
-from ...tasks import alphabet_values, max_plus_min
+from ...tasks import Retrieval, alphabet_values, max_plus_min
+from ...tasks.presets import ScalarEnds
 from ..constructions.adversary import largest_error
 from ..floors.alphabet import alphabet_floor, error_of_orders, set_probabilities, set_targets
-from ..floors.bounded import BoundedClass, class_floor, promised_distance, slope_needed
+from ..floors.bounded import BoundedClass, class_floor, one_token_distance, promised_distance, slope_needed
 from ..floors.one_head import one_head_answer, one_head_slope
+from ..floors.thermometer import ThermometerHead, construct_thermometer
 
 SYMBOLS, DIMS, LENGTH = 5, 3, 8
 
@@ -140,6 +144,134 @@ def bounded_heads(*, denominators: bool = True) -> Finding:
         f"slope above 10^{needed:.1f}, and 10^{steep:.0f} is enough",
         promise_verdict(bool(max(shares) <= 1 and floor > 0.01 and needed < steep)),
     )
+
+
+def one_token_pair(
+    setting: BoundedClass, weights: Float[np.ndarray, "s T candidates"], *, heaviest: bool = True
+) -> tuple[Int[np.ndarray, " T"], Int[np.ndarray, " T"], int]:
+    """Return two sequences of candidates that differ in one token, as in the proof, and the component that tells them.
+
+    Candidate k < D is the minimiser of component k, candidate D + k a point where it is higher by r and that lies in no
+    basin. Without `heaviest` the places of the heads' heaviest tokens hold fillers, and the proof fails.
+    """
+    dims, places, per_head = setting.intrinsic_dim, np.arange(setting.length), setting.heavier_places
+    best, top = weights.argmax(axis=2), weights.max(axis=2)
+    component = int(np.argmin([np.sum(best == k) for k in range(dims)]))
+    taken: list[np.ndarray] = []
+    for head, weight in zip(best, top, strict=True):
+        order = np.argsort(-weight, kind="stable")
+        good = np.flatnonzero(head[order] != component)[: setting.heads * per_head]
+        taken.append(order[: good[-1] + 1] if len(good) else order[:0])
+    (other, *_) = np.setdiff1d(places, np.concatenate(taken))
+    sequence, free = np.full(setting.length, dims + component), places != other
+    for head, prefix in zip(best, taken, strict=True):
+        own = prefix[free[prefix] & (head[prefix] != component)][:per_head]
+        sequence[own] = head[own] if heaviest else sequence[own]
+        free[own] = False
+    sequence[np.flatnonzero(free)[: dims - 1]] = [k for k in range(dims) if k != component]
+    lower = sequence.copy()
+    lower[other] = component
+    return lower, sequence, component
+
+
+def random_layer(
+    setting: BoundedClass, generator: np.random.Generator
+) -> tuple[Float[np.ndarray, "s T candidates"], Float[np.ndarray, "s T candidates n"]]:
+    """Weights and values of all candidates, at every place where models see places."""
+    seen, candidates = setting.length if setting.positions else 1, 2 * setting.intrinsic_dim
+    shape = (setting.heads, seen, candidates)
+    steepness = generator.choice([0.1, 1.0, 10.0, 60.0])
+    weights = np.exp(steepness * generator.standard_normal(shape))
+    weights *= np.exp(generator.choice([0.0, 30.0]) * generator.standard_normal((*shape[:2], 1)))
+    values = generator.choice([-1.0, 1.0], (*shape, setting.head_dim))
+    every_place = (setting.heads, setting.length, candidates)
+    return np.broadcast_to(weights, every_place), np.broadcast_to(values, (*every_place, setting.head_dim))
+
+
+def layer_output(
+    weights: Float[np.ndarray, "s T candidates"],
+    values: Float[np.ndarray, "s T candidates n"],
+    sequence: Int[np.ndarray, " T"],
+) -> Float[np.ndarray, "s n"]:
+    """Return the outputs of all heads for one sequence of candidates."""
+    places = np.arange(len(sequence))
+    shares = weights[:, places, sequence]
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    return np.einsum("st,stn->sn", shares, values[:, places, sequence])
+
+
+def one_token(*, heaviest: bool = True, models: int = 5000) -> Finding:
+    """The two sequences of the proof against random layers: how far apart outputs are, of what is promised."""
+    generator, largest, told = named_generator(0, "layers against one token"), 0.0, True
+    for _ in range(models):
+        dims = int(generator.integers(2, 6))
+        setting = BoundedClass(
+            heads=int(generator.integers(1, dims)),
+            intrinsic_dim=dims,
+            length=int(generator.integers(2 * dims, 80)),
+            head_dim=int(generator.integers(1, 6)),
+            positions=bool(generator.random() < 0.5),
+        )
+        weights, values = random_layer(setting, generator)
+        lower, upper, component = one_token_pair(setting, weights, heaviest=heaviest)
+        told &= np.sum(lower == component) == 1 and component not in upper
+        told &= {*range(dims)} <= {*lower.tolist()} and dims + component in upper
+        distance = np.linalg.norm(layer_output(weights, values, lower) - layer_output(weights, values, upper))
+        largest = max(largest, float(distance) / one_token_distance(setting))
+    wide = BoundedClass(heads=1, intrinsic_dim=2, length=2**14, head_dim=64)
+    return (
+        f"{models:,} random layers of 1 to 4 heads, half with positions: outputs at most {largest:.3f} of the promised "
+        f"distance apart, targets by the whole rise; one head, n = 64, D = 2, T = 16,384: within 0.01 needs a slope "
+        f"above 10^{slope_needed(wide, 0.01):.2f}",
+        promise_verdict(bool(told and largest <= 1)),
+    )
+
+
+WEIGHTS = (3.0, -2.0)
+
+
+def weighted_ends(length: int) -> Retrieval:
+    """3 times one minus the maximum, minus twice the minimum: two components that must not be mistaken."""
+    return Retrieval(
+        ScalarEnds(), lambda z: WEIGHTS[0] * z[0] + WEIGHTS[1] * z[1], length=length, dim=1, distribution="cube"
+    )
+
+
+def hostile_numbers(length: int, count: int, generator: np.random.Generator) -> Float[np.ndarray, "count length one"]:
+    """Sequences of scalars: independent, near one point, of three values, and one alone among equal ones."""
+    numbers = generator.random((count, length))
+    near = 10.0 ** -generator.uniform(0, 6, (count, 1)) * generator.standard_normal((count, length))
+    numbers[1::4] = np.clip(numbers[1::4, :1] + near[1::4], 0, 1)
+    numbers[2::4] = np.take_along_axis(
+        numbers[2::4], generator.integers(min(3, length), size=numbers[2::4].shape), axis=1
+    )
+    numbers[3::4, 1:] = numbers[3::4, 1:2]
+    return numbers[..., None]
+
+
+def thermometer_head(answered_within: float = 0.05) -> Finding:
+    """Thermometer heads of three widths that are made for an error, 0.05 or another, against an error of 0.05."""
+    task, eps, said, kept = weighted_ends(2000), 0.05, [], True
+    for head_dim in (4, 20, None):
+        head = construct_thermometer(task, answered_within, head_dim=head_dim, outer_slope=sum(map(abs, WEIGHTS)))
+        found = _largest_of(head, task)
+        # The class of the head: r = 1/2, and the lesser of the two weights is 2.
+        width = BoundedClass(heads=1, intrinsic_dim=2, length=task.length, head_dim=head.head_dim, rise=1.0)
+        needed = slope_needed(width, eps)
+        kept &= found <= eps + 1e-9 and needed <= head.decades
+        said.append(f"n = {head.head_dim}: {found:.4f} with a slope of 10^{head.decades:.1f}, 10^{needed:.1f} needed")
+    return (
+        f"3 z_1 - 2 z_2 of T = {task.length:,} scalars, eps = {eps:g}, largest error found: {'; '.join(said)}",
+        promise_verdict(kept),
+    )
+
+
+def _largest_of(head: ThermometerHead, task: Retrieval) -> float:
+    """The largest error on hostile sequences, and on those that an ascent finds."""
+    numbers = hostile_numbers(task.length, 400, named_generator(0, "sequences against thermometers"))
+    with jax.enable_x64(True):
+        errors = np.asarray(jax.jit(jax.vmap(lambda x: jnp.abs(head(x) - task.target(x))[0]))(jnp.asarray(numbers)))
+    return max(float(errors.max()), largest_error(head, task, starts=8, steps=30)[0])
 
 
 def steep_head(answered_within: float = 0.007) -> Finding:

@@ -277,6 +277,23 @@ CLAIMS: tuple[Claim, ...] = (
         control=_broken("denominators left out of the moments", floors.bounded_heads, denominators=False),
     ),
     Claim(
+        statement="in the same class every model errs by (rise - 2 K V sqrt(n s) / (N + 1)) / 2, N = floor((T - D) / s)"
+        ", at any head width; with positions N is about T (1 / s - 1 / D) / s",
+        source="ours (b), any width",
+        program="theory.class_floor, theory.slope_needed",
+        check=floors.one_token,
+        control=_broken("fillers in place of the heads' heaviest tokens", floors.one_token, heaviest=False),
+    ),
+    Claim(
+        statement="one head of D c numbers answers every D-retrieval with f_i in [0, 1] and F0 of slope L0 within eps, "
+        "with a readout of slope T L0 / sqrt(c) where c >= L0 / (2 eps), and sqrt(2 eps L0) T^(1 + L0 / (2 c eps)) / "
+        "log T below",
+        source="ours (b), attained",
+        program="theory.construct_thermometer, theory.largest_error",
+        check=floors.thermometer_head,
+        control=_broken("heads made for an error of 0.2", floors.thermometer_head, answered_within=0.2),
+    ),
+    Claim(
         statement="one head of D numbers answers every D-retrieval with f_i in [0, 1] and F0 of slope L0 within L0 "
         "log(T) / (2 b), with a readout of slope L0 (T / |S_i|) exp(b) / b",
         source="ours (c)",

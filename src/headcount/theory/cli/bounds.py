@@ -46,8 +46,9 @@ SYMBOLS = 5
 MAX_LISTED = 1000
 """Heads of --class hard, each with a bound of its own, and maxima."""
 HARD_LENGTHS = (4, 8, 16, 32, 64)
-PHASE_LENGTHS = tuple(2**power for power in range(3, 15))
-PHASE_ERRORS = (0.02, 0.01, 0.005)
+PHASE_LENGTHS = (32, 512, 8192, 131072)
+PHASE_CELLS = tuple(2**power for power in range(10))
+"""Numbers per component of the heads in the phase diagram."""
 LOWEST = 0.1
 """Decades of slope at the bottom of the phase diagram."""
 ONE_CLASS = {"alphabet": "hard", "task_seed": "hard", "rise": "bounded", "positions": "bounded"}
@@ -123,7 +124,8 @@ def bounds(
         setting = BoundedClass(**sizes, **for_class, positions=positions)
         steepness = float(intrinsic_dim) if outer_slope is None else outer_slope
         require_positive(outer_slope=steepness)
-        return _bounds_document(_bounded_bounds(setting, eps, steepness), lambda: _phase_chart(setting, eps, steepness))
+        found = *class_bounds(setting, eps), *one_head_bounds(setting, eps, outer_slope=steepness)
+        return _bounds_document(found, lambda: _phase_chart(setting, eps, steepness))
     require(
         intrinsic_dim is not None or rank is not None,
         "give --intrinsic-dim for the bounds on how many heads, or --rank for those on their rank.",
@@ -252,13 +254,6 @@ def _hard_bounds(setting: BoundedClass, values: Float[np.ndarray, "D symbols"], 
     )
 
 
-def _bounded_bounds(setting: BoundedClass, eps: float, outer_slope: float) -> tuple[Bound, ...]:
-    """What every model with bounded values and slope misses, and what one head can do."""
-    sizes = {"intrinsic_dim": setting.intrinsic_dim, "head_dim": setting.head_dim, "values": setting.values}
-    one_head = one_head_bounds(setting.length, eps, setting.slope, outer_slope=outer_slope, **sizes)
-    return *class_bounds(setting, eps), *one_head
-
-
 def _hard_chart(setting: BoundedClass, values: Float[np.ndarray, "D symbols"]) -> Chart:
     """The least error of hard heads against their number, one line per length."""
     heads = tuple(range(1, setting.heads + 1))
@@ -279,30 +274,31 @@ def _hard_chart(setting: BoundedClass, values: Float[np.ndarray, "D symbols"]) -
 
 
 def _phase_chart(setting: BoundedClass, eps: float, outer_slope: float) -> Chart:
-    """Decades of slope against length; between the two lines of one colour nothing is proved."""
-    errors = tuple(sorted({*PHASE_ERRORS, eps}, reverse=True))
+    """Decades of slope against head width; between the two lines of one colour nothing is proved."""
     lengths = tuple(sorted({*PHASE_LENGTHS, setting.length}))
-    phases = phase_diagram(setting, lengths, errors, outer_slope=outer_slope)
+    widths = tuple(sorted({*(setting.intrinsic_dim * cells for cells in PHASE_CELLS), setting.head_dim}))
+    phases = phase_diagram(setting, lengths, [eps], outer_slope=outer_slope, widths=widths)
     series = []
-    for place, error in enumerate(errors):
-        row = [phase for phase in phases if phase.eps == error]
+    for place, length in enumerate(lengths):
+        row = [phase for phase in phases if phase.length == length]
         fails = tuple(phase.fails_below if phase.fails_below > LOWEST else float("nan") for phase in row)
         enough = tuple(phase.enough_from for phase in row)
-        band = (tuple(max(phase.fails_below, LOWEST) for phase in row), enough) if error == eps else (None, None)
-        name = f"eps = {error:g}"
-        series.append(Series(f"{name}: one head is enough", lengths, enough, place, low=band[0], high=band[1]))
-        series.append(Series(f"{name}: all fail below", lengths, fails, place, thin=True))
+        band = (tuple(max(phase.fails_below, LOWEST) for phase in row), enough)
+        low, high = band if length == setting.length else (None, None)
+        name = f"{length:,} tokens"
+        series.append(Series(f"{name}: one head is enough", widths, enough, place, low=low, high=high))
+        series.append(Series(f"{name}: all fail below", widths, fails, place, thin=True))
     heads = "1 head" if setting.heads == 1 else f"{setting.heads} heads"
     return Chart(
         name="phase",
-        title=f"Where heads matter: {heads} of {setting.head_dim} numbers at most {setting.values:g} for D = "
-        f"{setting.intrinsic_dim}",
-        x_label="sequence length T (tokens)",
+        title=f"Where heads matter: {heads} with values at most {setting.values:g}, D = {setting.intrinsic_dim}, eps = "
+        f"{eps:g}",
+        x_label="numbers per head (n)",
         y_label="decades of readout slope (log10 K)",
-        x_ticks=lengths,
+        x_ticks=widths,
         log_x=True,
         series=tuple(series),
-        caption="marked: one head with this slope answers within eps, the better of two constructions (one counts, for "
-        "T below about 1 / eps; one averages exponentials); thin: below it every model errs by more than eps on some "
-        f"sequence; between them (shaded: eps = {eps:g}) nothing is proved",
+        caption="marked: one head of at most this width and a readout of this slope answers within eps, the best of "
+        "three constructions; thin: below it every model errs by more than eps on some sequence; between them (shaded: "
+        f"{setting.length:,} tokens) nothing is proved",
     )

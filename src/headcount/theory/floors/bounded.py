@@ -1,22 +1,29 @@
 """Theorem 2(2) with constants: the error of every model of s < D heads with bounded values and bounded readout slope.
 
-The class and the proof are in docs/floors.md; V is the largest value, K the slope of the readout. Its sizes are
+The class and both proofs are in docs/floors.md; V is the largest value, K the slope of the readout. Either proof has a
+pair of sequences, and the floor is the better of the two: (gap - K distance) / 2. One token among N heavier ones:
+
+    N           places of each head's heaviest token, about (T - D) / s, or T (1 / s - 1 / D) / s with positions
+    distance    2 V sqrt(n s) / (N + 1), and the gap is the whole rise: any head width, but linear in T
+
+Two choices of many tokens, better for narrow heads and small errors:
 
     Q           points per component, equally far apart in f_i on [z_i*, z_i* + r]
     t <= T0     free places of S_i; T0 = |S_i| - s - D + 1 are not taken by fixed tokens
     choices     C(t + Q - 1, t) multisets without positions; with them (Q / t)^t, as every place has its own points
     k           parts of every side of the box of the m = (n + 1) s moments: k^m cells, fewer than choices
     distance    sqrt(n s) 3 V t / k: two choices in one cell have outputs no farther apart
-    floor       (gap - K distance) / 2, gap = rise / (Q - 1), where rise / r is the least slope of the target in z_i
+    gap         rise / (Q - 1), where rise / r is the least slope of the target in z_i
 
-Source: Yu et al. (arXiv 2510.06662), Theorem 2(2), whose constants are not given; these are ours.
+Source: Yu et al. (arXiv 2510.06662), Theorem 2(2), whose constants are not given; these are ours, and so is the first.
 """
 
 import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -26,15 +33,15 @@ from ...errors import require
 from ..bounds import Bound, Condition
 from ..doors import require_below_one, require_counts, require_positive
 
-MAX_LENGTH = 2**40
+MAX_LENGTH = 2**100
 """Lengths above are not searched for the least one at which the floor is above eps."""
 _POINTS = np.unique(np.round(np.concatenate([np.arange(2, 128), np.geomspace(128, 1e9, 200)])))
-_FREE = np.unique(np.round(np.concatenate([np.arange(1, 129), np.geomspace(129, 2.0 * MAX_LENGTH, 260)])))
+_FREE = np.unique(np.round(np.concatenate([np.arange(1, 129), np.geomspace(129, 2.0**41, 260)])))
 """Grids over which Q (points per component, or per place) and t (free places) are chosen."""
 _FEW = 129
 """Points or free places below which the logarithm of the number of choices is a sum of as many terms."""
 _SAFETY = 1e-9
-"""Share of log k given away, so that rounding cannot make a bound too good."""
+"""Share of log k, and of a distance, given away, so that rounding cannot make a bound too good."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +84,21 @@ class BoundedClass:
     @property
     def free_places(self) -> int:
         """T0: places of the smallest S_i left by the fixed tokens; 0 where there are none."""
-        return max(0, math.floor(self.share * self.length) - self.heads - self.intrinsic_dim + 1)
+        return max(0, self._smallest_set - self.heads - self.intrinsic_dim + 1)
+
+    @property
+    def heavier_places(self) -> int:
+        """N: places per head that can hold a token it weighs at least as much as a minimiser at one other place."""
+        if not self.positions:
+            return max(0, (self.length - self.intrinsic_dim) // self.heads)
+        # Of all heads' heaviest tokens at most a share s / D lies in the basin chosen; those places are lost.
+        usable = (Fraction(self.share) - Fraction(self.heads, self.intrinsic_dim)) * self.length - 1
+        most = min(math.floor(usable / self.heads), self._smallest_set - self.intrinsic_dim)
+        return max(0, most // self.heads)
+
+    @property
+    def _smallest_set(self) -> int:
+        return math.floor(Fraction(self.share) * self.length)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -96,15 +117,37 @@ def promised_distance(setting: BoundedClass, free: Any, log_choices: Any) -> Any
     return 10.0 ** _log10_distance(setting, free, log_choices)
 
 
-def promised_pair(setting: BoundedClass) -> tuple[float, float, float, float]:
-    """Return the pair that the theorem promises with the highest floor at this slope, of a setting with free places.
+def one_token_distance(setting: BoundedClass) -> float:
+    """Upper bound on the distance of the heads' outputs for two sequences that differ in one token.
 
-    Returns its number of free places, log10 of the number of choices, the distance of two of them and the gap.
+    It is 2 V sqrt(n s) / (N + 1): every head weighs the tokens at N other places at least as much as either of the two.
     """
+    return (1 + _SAFETY) * 2 * _output_width(setting) / (setting.heavier_places + 1)
+
+
+class Pair(NamedTuple):
+    """A pair of sequences that every model of a class has: how far apart its outputs are at most, and its targets."""
+
+    distance: float
+    gap: float
+    words: str
+
+    def floor(self, slope: float) -> float:
+        return (self.gap - slope * self.distance) / 2
+
+
+def promised_pair(setting: BoundedClass) -> Pair:
+    """Return the pair with the highest floor at this slope, of a setting with free places."""
     points, free, choices = np.broadcast_arrays(*_grids(setting))
     gaps, distances = setting.rise / (points - 1), promised_distance(setting, free, choices)
     best = np.unravel_index(np.argmax(gaps - setting.slope * distances), gaps.shape)
-    return float(free[best]), float(choices[best]) / math.log(10), float(distances[best]), float(gaps[best])
+    many = Pair(float(distances[best]), float(gaps[best]), f"two of 10^{choices[best] / math.log(10):.3g} choices")
+    one = Pair(
+        one_token_distance(setting),
+        setting.rise,
+        f"two sequences with one token among {setting.heavier_places} heavier",
+    )
+    return max(one, many, key=lambda pair: pair.floor(setting.slope))
 
 
 def class_floor(setting: BoundedClass) -> Bound:
@@ -116,18 +159,14 @@ def class_floor(setting: BoundedClass) -> Bound:
         >>> class_floor(one_head).value > 0.01
         True
     """
-    floor, decades, distance, gap = 0.0, 0.0, 0.0, 0.0
-    if setting.free_places:
-        _, decades, distance, gap = promised_pair(setting)
-        floor = (gap - setting.slope * distance) / 2
-    speaks = setting.heads < setting.intrinsic_dim and floor > 0
     heads = "1 head" if setting.heads == 1 else f"{setting.heads} heads"
     claim = f"every model of {heads} of {setting.head_dim} numbers errs by at least this on some sequence"
-    if speaks:
-        claim += f": two of 10^{decades:.3g} choices are {distance:.2g} apart, their targets {gap:.3g}"
-    return _class_bound(
-        setting, "least error", floor if speaks else None, claim, "" if speaks else _why_silent(setting)
-    )
+    if setting.heads < setting.intrinsic_dim and setting.free_places:
+        pair = promised_pair(setting)
+        if pair.floor(setting.slope) > 0:
+            claim += f": {pair.words} are {pair.distance:.2g} apart, their targets {pair.gap:.3g}"
+            return _class_bound(setting, "least error", pair.floor(setting.slope), claim, "")
+    return _class_bound(setting, "least error", None, claim, _why_silent(setting))
 
 
 def slope_needed(setting: BoundedClass, eps: float) -> float:
@@ -142,11 +181,14 @@ def slope_needed(setting: BoundedClass, eps: float) -> float:
     spare = setting.rise / (points - 1) - 2 * eps
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(spare > 0, np.log10(np.maximum(spare, 1e-300)), -np.inf)
-        return float(np.max(logs - _log10_distance(setting, free, choices)))
+        many = float(np.max(logs - _log10_distance(setting, free, choices)))
+    if setting.rise <= 2 * eps:
+        return -math.inf
+    return max(many, math.log10((setting.rise - 2 * eps) / one_token_distance(setting)))
 
 
 def least_length(setting: BoundedClass, eps: float) -> int | None:
-    """Return the least T from which the floor is above `eps`; None where no length up to 2^40 is enough."""
+    """Return the least T from which the floor is above `eps`; None where no length up to 2^100 is enough."""
     require_below_one(eps=eps)
 
     def speaks(length: int) -> bool:
@@ -182,7 +224,7 @@ def class_bounds(setting: BoundedClass, eps: float) -> tuple[Bound, Bound, Bound
             "least length",
             None if length is None else float(length),
             f"from this length on {errs}",
-            f"says nothing: no length up to 2^40 puts the floor above eps = {eps:g}",
+            f"says nothing: no length up to 2^100 puts the floor above eps = {eps:g}",
         ),
     )
 
@@ -195,7 +237,7 @@ def _class_bound(setting: BoundedClass, name: str, value: float | None, claim: s
         name=f"bounded heads: {name}",
         value=value,
         claim=claim,
-        source="Theorem 2(2), arXiv 2510.06662, with constants of ours",
+        source="ours, after Theorem 2(2), arXiv 2510.06662",
         conditions=setting.conditions,
         kind="repaired",
         why="" if value is not None else why,
@@ -209,7 +251,7 @@ def _min_length(setting: BoundedClass) -> int:
 def _why_silent(setting: BoundedClass) -> str:
     length = least_length(setting, 1e-9)
     if length is None:
-        return "says nothing at any length: the slope is too large for these points"
+        return "says nothing at any length up to 2^100"
     return f"says nothing at length {setting.length}; it takes length {length} or more at this slope"
 
 
@@ -247,8 +289,13 @@ def log_multisets(points: Float[np.ndarray, " points"], free: Float[np.ndarray, 
 
 
 def _log10_distance(setting: BoundedClass, free: Any, log_choices: Any) -> Any:
-    width = math.sqrt(setting.head_dim * setting.heads) * setting.values
+    width = _output_width(setting)
     sides = log_choices / setting.moments * (1 - _SAFETY)
     # k is the largest whole number with k^m below the number of choices.
     parts = np.where(sides < 30, np.log(np.maximum(np.ceil(np.exp(np.minimum(sides, 30.0))) - 1, 1.0)), sides)
     return np.minimum(math.log10(2 * width), np.log10(3 * width * free) - parts / math.log(10))
+
+
+def _output_width(setting: BoundedClass) -> float:
+    """V sqrt(n s): no output is longer."""
+    return math.sqrt(setting.head_dim * setting.heads) * setting.values

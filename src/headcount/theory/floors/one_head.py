@@ -20,19 +20,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._shapes import Target, Tokens
-from ...errors import InputError, require
+from ...errors import require
 from ...tasks import Retrieval
 from ..bounds import Bound, Condition
-from ..constructions.parts import known_outer
 from ..doors import require_below_one, require_counts, require_positive
 from .bounded import BoundedClass, slope_needed
+from .thermometer import MAX_SHARPNESS, ROUNDING, checked_slope, thermometer_error, thermometer_slope
 
-MAX_SHARPNESS = 700.0
-"""b (high - low) above which exp(-b (f_i - low)) is not a normal number in float64."""
-ROUNDING = 1e-12
 MAX_EXACT = 1e9
 """Cells above are not searched for the least prime: there is one below twice their number."""
-SOURCE = "ours: the better of a mean of exponentials with a logarithmic readout, and of counts of cells (Bose, Chowla)"
+SOURCE = "ours: the best of means of exponentials, of thermometer codes, and of counts of cells (Bose, Chowla)"
 
 
 class OneHead(eqx.Module):
@@ -116,18 +113,7 @@ def one_head_answer(
         >>> one.head_dim, round(one.decades)
         (2, 298)
     """
-    require_below_one(eps=eps)
-    require(math.isfinite(high - low) and low < high, what="low", given=low, needed=f"below high, {high:g}")
-    known = known_outer(task)
-    slope = known.steepness if outer_slope is None and known is not None else outer_slope
-    if slope is None:
-        raise InputError(
-            f"{task.name}: outer_slope, sup |grad F0|_1, must be given; it is known of a sum and of max-plus-min only.",
-            what="outer_slope",
-            given=None,
-            needed="sup |grad F0|_1 of the outer map",
-        )
-    require_positive(outer_slope=slope)
+    slope = checked_slope(task, eps, outer_slope, low, high)
     largest = max(len(places) for places in task.position_sets)
     smallest = min(len(places) for places in task.position_sets)
     sharpness = _sharpness(largest, eps, slope, high - low)
@@ -177,85 +163,105 @@ def counting_error(length: int, decades: float, *, outer_slope: float) -> float:
     return math.inf if prime is None else outer_slope / (2 * prime)
 
 
-def least_slope(length: int, eps: float, *, outer_slope: float, share: float = 1.0, values: float = 1.0) -> float:
-    """Return log10 of the lesser slope of the two heads, of exponentials and of counted cells.
+def least_slope(setting: BoundedClass, eps: float, *, outer_slope: float) -> float:
+    """Return log10 of the least slope of three heads: of exponentials, of counted cells, and of thermometer codes.
 
-    With values of at most V slopes are those of values of at most 1, divided by V.
+    The first two have D numbers, the third has those of a head of `setting`. With values of at most V slopes are those
+    of values of at most 1, divided by V.
     """
-    steep = one_head_slope(length, eps, outer_slope=outer_slope, share=share)
-    return min(steep, counting_slope(length, eps, outer_slope=outer_slope)) - math.log10(values)
+    cells = setting.head_dim // setting.intrinsic_dim
+    slopes = (
+        one_head_slope(setting.length, eps, outer_slope=outer_slope, share=setting.share),
+        counting_slope(setting.length, eps, outer_slope=outer_slope),
+        thermometer_slope(setting.length, eps, cells, outer_slope=outer_slope) if cells else math.inf,
+    )
+    return min(slopes) - math.log10(setting.values)
 
 
-def one_head_bounds(
-    length: int, eps: float, slope: float, *, intrinsic_dim: int, head_dim: int, outer_slope: float, values: float = 1.0
-) -> tuple[Bound, Bound]:
-    """Return the slope with which one head is enough, and the error it promises with a given slope."""
-    decades = math.log10(slope) + math.log10(values)
+def one_head_bounds(setting: BoundedClass, eps: float, *, outer_slope: float) -> tuple[Bound, Bound]:
+    """Return the slope with which one head is enough, and the error it promises with the slope of `setting`."""
+    length, decades = setting.length, math.log10(setting.slope) + math.log10(setting.values)
+    cells, dims = setting.head_dim // setting.intrinsic_dim, setting.intrinsic_dim
     error = min(promise(length, decades, outer_slope=outer_slope) for promise in (one_head_error, counting_error))
+    if cells:
+        error = min(error, thermometer_error(length, decades, cells, outer_slope=outer_slope))
+    numbers = f"D = {dims}" if cells <= 1 else f"at most {setting.head_dim}"
     shared = {
         "source": SOURCE,
         "conditions": (
-            Condition("head_dim n >= D", head_dim >= intrinsic_dim),
-            Condition(f"f_i in an interval of length 1, values at most {values:g}, S_i the whole sequence", None),
+            Condition("head_dim n >= D", setting.head_dim >= dims),
+            Condition(
+                f"f_i in an interval of length 1, values at most {setting.values:g}, S_i the whole sequence", None
+            ),
             Condition(f"F0 of slope |grad F0|_1 at most {outer_slope:g}", None),
             Condition("any encoder, any readout of that slope", None),
         ),
     }
     enough = Bound(
         name="one head: decades of slope enough",
-        value=least_slope(length, eps, outer_slope=outer_slope, values=values),
-        claim=f"one head of D = {intrinsic_dim} numbers answers within eps = {eps:g}; log10 of its readout's slope",
+        value=least_slope(setting, eps, outer_slope=outer_slope),
+        claim=f"one head of {numbers} numbers answers within eps = {eps:g}; log10 of its readout's slope",
         **shared,
     )
     promised = Bound(
         name="one head: error promised",
         value=error if math.isfinite(error) else None,
-        claim=f"one head of D = {intrinsic_dim} numbers with a readout of slope {slope:g} errs by at most this",
-        why="" if math.isfinite(error) else f"says nothing: a slope of {slope:g} is too small for both heads",
+        claim=f"one head of {numbers} numbers with a readout of slope {setting.slope:g} errs by at most this",
+        why="" if math.isfinite(error) else f"says nothing: a slope of {setting.slope:g} is too small for these heads",
         **shared,
     )
     return enough, promised
 
 
 class Phase(NamedTuple):
-    """log10 of two slopes at one length and error. Between them nothing is proved.
+    """log10 of two slopes at one setting. Between them nothing is proved.
 
     Every model of s heads with the setting's largest value and a slope below `fails_below` errs by more than eps on
-    some sequence; with `enough_from`, the lesser slope of two constructions, there is one head of D numbers that never
-    does.
+    some sequence; with `enough_from`, the least slope of three constructions, there is one head of at most as many
+    numbers that never does.
     """
 
     length: int
     eps: float
+    head_dim: int
     fails_below: float
     enough_from: float
 
 
 def phase_diagram(
-    setting: BoundedClass, lengths: Iterable[int], errors: Iterable[float], *, outer_slope: float
+    setting: BoundedClass,
+    lengths: Iterable[int],
+    errors: Iterable[float],
+    *,
+    outer_slope: float,
+    widths: Iterable[int] | None = None,
 ) -> list[Phase]:
-    """Return the two slopes at every error and length, in that order.
+    """Return the two slopes at every error, length and head width (that of `setting` alone by default), in that order.
 
     The length and slope of `setting` are not used; `outer_slope` is L0, sup |grad F0|_1, of the one head's readout.
 
     Example:
         >>> from headcount.theory import BoundedClass, phase_diagram
         >>> one = BoundedClass(heads=1, intrinsic_dim=2, length=128)
-        >>> (phase,) = phase_diagram(one, [128], [0.01], outer_slope=2.0)
-        >>> 3 < phase.fails_below < phase.enough_from < 210
+        >>> narrow, wide = phase_diagram(one, [128], [0.01], outer_slope=2.0, widths=[2, 200])
+        >>> 3 < narrow.fails_below < narrow.enough_from < 210
+        True
+        >>> 0 < wide.fails_below < wide.enough_from < 2
         True
     """
-    require(
-        setting.head_dim >= setting.intrinsic_dim,
-        what="head_dim",
-        given=setting.head_dim,
-        needed=f"at least intrinsic_dim, {setting.intrinsic_dim}: one head answers with D numbers",
-    )
-    scale = {"outer_slope": outer_slope, "share": setting.share, "values": setting.values}
+    widths = [setting.head_dim] if widths is None else list(widths)
+    for width in widths:
+        require(
+            width >= setting.intrinsic_dim,
+            what="head_dim",
+            given=width,
+            needed=f"at least intrinsic_dim, {setting.intrinsic_dim}: one head answers with D numbers",
+        )
     phases = []
-    for eps, length in itertools.product(errors, lengths):
-        fails_below = slope_needed(dataclasses.replace(setting, length=length), eps)
-        phases.append(Phase(length, eps, fails_below, least_slope(length, eps, **scale)))
+    for eps, length, width in itertools.product(errors, lengths, widths):
+        sized = dataclasses.replace(setting, length=length, head_dim=width)
+        fails_below, enough_from = slope_needed(sized, eps), least_slope(sized, eps, outer_slope=outer_slope)
+        phases.append(Phase(length, eps, width, fails_below, enough_from))
     return phases
 
 
