@@ -44,6 +44,8 @@ GPT2 = Layout(packed="c_attn", output="c_proj")
 PACKED = Layout(packed="qkv_proj", output="o_proj")
 MODERNBERT = Layout(packed="Wqkv", output="Wo")
 GPT_NEOX = Layout(packed="query_key_value", output="dense", by_head=True)
+MULTIHEAD = Layout(packed="in_proj", output="out_proj")
+"""torch's own attention, which holds the packed projection as its parameters in_proj_weight and in_proj_bias."""
 
 LAYOUTS = (
     SEPARATE,

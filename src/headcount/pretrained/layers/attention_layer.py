@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import nn
 
 from ...errors import require
-from .architectures import Layout
+from .architectures import MULTIHEAD, Layout
 from .weights import HeadWeights, Rotary
 
 PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -22,12 +22,15 @@ def is_projection(module: nn.Module | None) -> bool:
 
 
 class Projection:
-    """A linear module as a matrix that is applied from the left, W x + b; Conv1D stores it transposed."""
+    """A linear module as a matrix that is applied from the left, W x + b; Conv1D stores it transposed.
 
-    def __init__(self, module: nn.Module):
-        self.weight: torch.Tensor = module.get_parameter("weight")
-        self.stored_bias: torch.Tensor | None = dict(module.named_parameters(recurse=False)).get("bias")
-        self.transposed = not isinstance(module, nn.Linear)
+    `prefix`: of the parameters' names, where a larger module has them as its own.
+    """
+
+    def __init__(self, module: nn.Module, prefix: str = ""):
+        self.weight: torch.Tensor = module.get_parameter(f"{prefix}weight")
+        self.stored_bias: torch.Tensor | None = dict(module.named_parameters(recurse=False)).get(f"{prefix}bias")
+        self.transposed = type(module).__name__ == "Conv1D"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,6 +72,13 @@ class Projection:
             (parameter, torch.from_numpy(np.ascontiguousarray(array)).to(parameter.device, parameter.dtype))
             for parameter, array in stored
         ]
+
+
+def projection_at(holder: nn.Module, path: str) -> Projection:
+    """The projection at this path below the module; torch's own attention holds its packed one itself."""
+    if isinstance(holder, nn.MultiheadAttention) and path == MULTIHEAD.packed:
+        return Projection(holder, f"{path}_")
+    return Projection(holder.get_submodule(path))
 
 
 def _array(parameter: torch.Tensor) -> np.ndarray:
@@ -143,26 +153,24 @@ class AttentionLayer:
         ]
 
     def input_module(self, model: nn.Module) -> nn.Module:
-        """The first projection: its input is the attention's input, of `width` numbers per token."""
-        return self._module(model, self.layout.inputs[0])
+        """The first projection: its input is the attention's input, of `width` numbers per token.
+
+        torch's own attention has such a module once it is opened, as that of every loaded model is.
+        """
+        return model.get_submodule(self.holder).get_submodule(self.layout.inputs[0])
 
     def output_module(self, model: nn.Module) -> nn.Module:
         """The output projection: its input is the concatenation of all heads' outputs."""
-        return self._module(model, self.layout.output)
+        return model.get_submodule(self.holder).get_submodule(self.layout.output)
 
     def stored_parameters(self, model: nn.Module) -> Iterator[nn.Parameter]:
         """The stored weights and biases of all projections."""
-        for module in self._modules(model):
-            yield from module.parameters(recurse=False)
-
-    def _module(self, model: nn.Module, path: str) -> nn.Module:
-        return model.get_submodule(f"{self.holder}.{path}" if self.holder else path)
-
-    def _modules(self, model: nn.Module) -> list[nn.Module]:
-        return [self._module(model, path) for path in self.layout.paths]
+        for projection in self._projections(model):
+            yield from (each for each in (projection.weight, projection.stored_bias) if isinstance(each, nn.Parameter))
 
     def _projections(self, model: nn.Module) -> list[Projection]:
-        return [Projection(module) for module in self._modules(model)]
+        holder = model.get_submodule(self.holder)
+        return [projection_at(holder, path) for path in self.layout.paths]
 
     def _packed_rows(self, features: int) -> tuple[np.ndarray, tuple[int, int]]:
         """The rows of a packed projection in the order queries, keys, values, and where the last two begin."""

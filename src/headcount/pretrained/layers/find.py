@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from ...errors import InputError, require
-from .architectures import FAMILIES, LAYOUTS, UNREADABLE, Family, Layout
-from .attention_layer import AttentionLayer, Projection, is_projection
+from .architectures import FAMILIES, LAYOUTS, MULTIHEAD, UNREADABLE, Family, Layout
+from .attention_layer import AttentionLayer, is_projection, projection_at
 from .weights import HeadWeights, Rotary
 
 __all__ = ["AttentionLayer", "attention_layers", "rewritten"]
@@ -36,6 +36,7 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
     refuse_modules(inner)
     family = FAMILIES.get(getattr(config, "model_type", ""))
     places = attention_holders(inner, (family.layout,) if family else LAYOUTS)
+    places = places or multihead_attentions(inner)
     kind = getattr(config, "model_type", None) or type(inner).__name__
     require(bool(places), f"{kind}: no attention layer recognised; {KNOWN}.")
     expected = getattr(config, "num_hidden_layers", None) or len(places)
@@ -93,7 +94,7 @@ def _layer(
 ) -> AttentionLayer:
     holder = model.get_submodule(path)
     core = holder.get_submodule(layout.core)
-    *inputs, output = (Projection(holder.get_submodule(name)) for name in layout.paths)
+    *inputs, output = (projection_at(holder, name) for name in layout.paths)
     heads, head_dim = _head_shape(path, core, output.shape[1], config)
     rows = inputs[0].features
     key_rows = (rows - heads * head_dim) // 2 if layout.packed else inputs[1].features
@@ -228,6 +229,28 @@ def attention_holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tup
     return [
         (path, layout) for path, module in model.named_modules() for layout in layouts if _fits(module, layout, path)
     ]
+
+
+def multihead_attentions(model: nn.Module) -> list[tuple[str, Layout]]:
+    """The path and layout of every attention of torch's own; InputError where one cannot be read."""
+    places: list[tuple[str, Layout]] = []
+    for path, module in model.named_modules():
+        require(
+            not isinstance(module, nn.TransformerDecoderLayer),
+            f"{path or 'the model'} has cross-attention (nn.TransformerDecoderLayer); give an encoder alone.",
+        )
+        if isinstance(module, nn.MultiheadAttention):
+            require(
+                module._qkv_same_embed_dim,
+                f"{path}: keys or values are read from another input (kdim, vdim), which is cross-attention; "
+                "give a model whose attention layers read one input.",
+            )
+            require(
+                module.bias_k is None and not module.add_zero_attn,
+                f"{path} attends to a token that no input has (add_bias_kv, add_zero_attn); give a model without.",
+            )
+            places.append((path, MULTIHEAD))
+    return places
 
 
 def _fits(module: nn.Module, layout: Layout, path: str) -> bool:
