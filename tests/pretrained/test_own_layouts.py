@@ -11,11 +11,11 @@ pytest.importorskip("transformers")
 import headcount as hc
 from headcount.pretrained.layers.find import attention_layers, rewritten
 from headcount.pretrained.loading.load import fingerprint_of, of_module
-from tests.helpers.own_layouts import TORCH, own_loss, own_model, own_tokens
+from tests.helpers.own_layouts import OWN, TORCH, angles, own_loss, own_model, own_tokens
 from tests.helpers.refusals import refused
-from tests.helpers.textbook_attention import attend
+from tests.helpers.textbook_attention import attend, rotated
 
-LAYOUTS = tuple(TORCH)
+LAYOUTS = (*TORCH, *OWN)
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 
 
@@ -37,12 +37,36 @@ def test_the_textbook_layer_computes_what_the_module_does(layout):
             handle.remove()
         length = tokens.shape[1]
         for row in range(2):
-            real = np.ones(length, bool) if "Attention" in layout or "causal" in layout else (tokens[row] > 0).numpy()
-            seen_by = np.broadcast_to(real, (length, length))
-            visible = np.tril(np.ones((length, length), bool)) if "causal" in layout else seen_by
-            y = attend(layer.read_weights(original), seen["x"][row].numpy(), visible=visible)
+            real = (tokens[row] > 0).numpy() if "Encoder" in layout else np.ones(length, bool)
+            options = OWN.get(layout, ("", {"causal": "causal" in layout}))[1]
+            visible = np.broadcast_to(real, (length, length))
+            visible = np.tril(np.ones((length, length), bool)) if options.get("causal") else visible
+            turn = _turn(layer, options)
+            y = attend(
+                layer.read_weights(original),
+                seen["x"][row].numpy(),
+                visible=visible,
+                turn_query=turn,
+                turn_key=turn,
+                scale=options.get("scale"),
+            )
             np.testing.assert_allclose(seen["y"][row].numpy(), y, atol=1e-10)
         assert seen["z"].shape == (*tokens.shape, layer.heads * layer.head_dim)
+
+
+def _turn(layer, options):
+    """What the module does to queries and keys, by what was read of it."""
+    assert layer.normed == options.get("normed", False)
+    assert (layer.rotary is None) == ("turns" not in options)
+
+    def turn(x):
+        x = x / np.linalg.norm(x, axis=-1, keepdims=True) if layer.normed else x
+        if layer.rotary is None:
+            return x
+        cos, sin = (each.numpy() for each in angles(torch.from_numpy(x)))
+        return rotated(x, cos, sin, interleaved=layer.rotary.interleaved)
+
+    return turn
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -66,7 +90,10 @@ def test_removed_heads_are_heads_whose_output_is_zero(layout):
     assert torch.equal(model(tokens), before)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+INSPECTED = ("nn.TransformerEncoder, batch second", "nn.MultiheadAttention", "to_out in a Sequential", "qkv by head")
+
+
+@pytest.mark.parametrize("layout", INSPECTED)
 def test_a_model_is_inspected_and_untouched(layout):
     model = own_model(layout)
     before, forwards = copy.deepcopy(model.state_dict()), [type(module) for module in model.modules()]
@@ -98,3 +125,48 @@ def test_cross_attention_of_torch_is_refused():
     x = torch.ones(3, 2, 8)
     with refused("cross-attention"):
         model[0](x, 2 * x, x)
+
+
+class Linear(torch.nn.Module):
+    """Attention without softmax, in modules of the usual names."""
+
+    def __init__(self, gated=False):
+        super().__init__()
+        self.qkv, self.proj, self.gate, self.gated = *(torch.nn.Linear(8, n) for n in (24, 8, 8)), gated
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
+        if self.gated:
+            z = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2) * self.gate(x)
+        else:
+            z = (q.relu() @ (k.relu().transpose(-1, -2) @ v)).transpose(1, 2).flatten(2)
+        return self.proj(z)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_what_is_no_softmax_attention_is_refused(gated):
+    with refused("weights that sum to 1"):
+        attention_layers(torch.nn.Sequential(Linear(gated)))
+
+
+class Squared(torch.nn.Module):
+    """Heads whose scores are not products of queries and keys, and whose shared keys are not of neighbours."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.q_proj, self.k_proj, self.v_proj, self.o_proj = (torch.nn.Linear(8, n) for n in (8, 4, 4, 8))
+        self.how = how
+
+    def forward(self, x):
+        q = self.q_proj(x).unflatten(-1, (4, 2)).transpose(1, 2)
+        k, v = (part(x).unflatten(-1, (2, 2)).transpose(1, 2) for part in (self.k_proj, self.v_proj))
+        k, v = (part.repeat(1, 2, 1, 1) if self.how == "tiled" else part.repeat_interleave(2, 1) for part in (k, v))
+        scores = q @ k.transpose(-1, -2)
+        shares = (scores if self.how == "tiled" else scores.tanh()).softmax(-1)
+        return self.o_proj((shares @ v).transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize(("how", "words"), [("tiled", "neighbours"), ("capped", "products")])
+def test_other_heads_are_refused(how, words):
+    with refused(words):
+        attention_layers(torch.nn.Sequential(Squared(how)))

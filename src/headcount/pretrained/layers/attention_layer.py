@@ -92,7 +92,8 @@ class AttentionLayer:
 
     `name` is the path of the module that computes the attention, such as "model.layers.3.self_attn", `block` that of
     the block around it, such as "model.layers.3", `holder` that of the module that `layout` is relative to. `normed`:
-    queries and keys are normalised after the projection.
+    queries and keys are normalised after the projection. `order`: the rows of the projections, one after another, in
+    the order queries, keys, values; None where that is how they are.
     """
 
     index: int
@@ -101,6 +102,7 @@ class AttentionLayer:
     heads: int
     key_heads: int
     head_dim: int
+    order: tuple[int, ...] | None
     width: int
     rotary: Rotary | None
     normed: bool
@@ -175,6 +177,5 @@ class AttentionLayer:
     def _packed_rows(self, features: int) -> tuple[np.ndarray, tuple[int, int]]:
         """The rows of a packed projection in the order queries, keys, values, and where the last two begin."""
         order, query = np.arange(features), self.heads * self.head_dim
-        if self.layout.by_head:
-            order = order.reshape(self.heads, 3, -1).swapaxes(0, 1).reshape(-1)
+        order = order if self.order is None else order[list(self.order)]
         return order, (query, query + self.key_heads * self.head_dim)

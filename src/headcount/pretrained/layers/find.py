@@ -11,14 +11,16 @@ import torch
 from torch import nn
 
 from ...errors import InputError, require
-from .architectures import FAMILIES, LAYOUTS, MULTIHEAD, UNREADABLE, Family, Layout
+from .architectures import FAMILIES, LAYOUTS, MULTIHEAD, OWN_LAYOUTS, UNREADABLE, Family, Layout
 from .attention_layer import AttentionLayer, is_projection, projection_at
+from .roles import Roles, read_roles
 from .weights import HeadWeights, Rotary
 
 __all__ = ["AttentionLayer", "attention_layers", "rewritten"]
 
 HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "nhead")
 HEAD_DIMS = ("head_dim", "attention_head_size", "d_head", "head_size")
+STATE = 'state it: hc.inspect(model, data, layout={"packed": .., "output": .., "heads": ..}).'
 KNOWN = "headcount knows " + ", ".join(FAMILIES) + ", and modules with q_proj, k_proj, v_proj and o_proj"
 
 
@@ -35,8 +37,9 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
     refuse_config(config)
     refuse_modules(inner)
     family = FAMILIES.get(getattr(config, "model_type", ""))
-    places = attention_holders(inner, (family.layout,) if family else LAYOUTS)
-    places = places or multihead_attentions(inner)
+    places = attention_holders(inner, (family.layout,) if family else LAYOUTS if config else OWN_LAYOUTS)
+    if not places:
+        places = attention_holders(inner, OWN_LAYOUTS)
     kind = getattr(config, "model_type", None) or type(inner).__name__
     require(bool(places), f"{kind}: no attention layer recognised; {KNOWN}.")
     expected = getattr(config, "num_hidden_layers", None) or len(places)
@@ -51,8 +54,8 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
         "a model must have one in every layer.",
     )
     return tuple(
-        _layer(model, index, ".".join(part for part in (prefix, path) if part), layout, config, family)
-        for index, (path, layout) in enumerate(places)
+        _layer(model, index, ".".join(part for part in (prefix, path) if part), layouts, config, family)
+        for index, (path, layouts) in enumerate(places)
     )
 
 
@@ -90,35 +93,71 @@ def rewritten(
 
 
 def _layer(
-    model: nn.Module, index: int, path: str, layout: Layout, config: Any, family: Family | None
+    model: nn.Module, index: int, path: str, layouts: Sequence[Layout], config: Any, family: Family | None
 ) -> AttentionLayer:
     holder = model.get_submodule(path)
+    known = family is not None or config is not None and layouts[0] in LAYOUTS
+    layout, roles = (layouts[0], None) if known else _computed(holder, layouts, path)
     core = holder.get_submodule(layout.core)
     *inputs, output = (projection_at(holder, name) for name in layout.paths)
-    heads, head_dim = _head_shape(path, core, output.shape[1], config)
-    rows = inputs[0].features
-    key_rows = (rows - heads * head_dim) // 2 if layout.packed else inputs[1].features
-    require(
-        (bool(layout.packed) or rows == heads * head_dim)
-        and key_rows >= head_dim
-        and key_rows % head_dim == 0
-        and heads % (key_rows // head_dim) == 0,
-        f"{path}: {rows} query rows and {key_rows} key rows are not {heads} heads of {head_dim} with shared keys; "
-        "this kind of attention (gated or latent) is not supported.",
-    )
+    if roles is None:
+        heads, head_dim = _head_shape(path, core, output.shape[1], config)
+        roles = Roles(
+            heads,
+            _key_heads(path, layout, [each.features for each in inputs], heads, head_dim),
+            head_dim,
+            layout.packed_order(heads, inputs[0].features),
+            _rotary(core, head_dim, config, family),
+            any(submodule_at(core, name) is not None for name in ("q_norm", "q_layernorm", "query_norm")),
+        )
     return AttentionLayer(
         index=index,
         name=".".join(part for part in (path, layout.core) if part),
         block=_block(path),
-        heads=heads,
-        key_heads=key_rows // head_dim,
-        head_dim=head_dim,
         width=inputs[0].shape[1],
-        rotary=_rotary(core, head_dim, config, family),
-        normed=any(submodule_at(core, name) is not None for name in ("q_norm", "q_layernorm", "query_norm")),
         holder=path,
         layout=layout,
+        **vars(roles),
     )
+
+
+def _computed(holder: nn.Module, layouts: Sequence[Layout], path: str) -> tuple[Layout, Roles | None]:
+    """The first layout by which the module computes a softmax attention, and what its columns are.
+
+    The roles are None where the module does not run alone and only one order is possible.
+    """
+    refusals = []
+    for layout in layouts:
+        if layout == MULTIHEAD:
+            return layout, None
+        try:
+            roles = read_roles(holder, layout, path or type(holder).__name__)
+        except InputError as error:
+            refusals.append(error)
+            continue
+        if roles is not None:
+            return layout, roles
+    if refusals:
+        raise refusals[0]
+    require(
+        not layouts[0].packed or layouts[0] in LAYOUTS,
+        f"{path}: queries, keys and values are packed in {layouts[0].packed} in an order that could not be found, since "
+        f"{type(holder).__name__} does not run on one input of shape (1, tokens, width) alone; {STATE}",
+    )
+    return layouts[0], None
+
+
+def _key_heads(path: str, layout: Layout, rows: Sequence[int], heads: int, head_dim: int) -> int:
+    key_rows = (rows[0] - heads * head_dim) // 2 if layout.packed else rows[1]
+    require(
+        (bool(layout.packed) or rows[0] == heads * head_dim)
+        and key_rows >= head_dim
+        and key_rows % head_dim == 0
+        and heads % (key_rows // head_dim) == 0,
+        f"{path}: {rows[0]} query rows and {key_rows} key rows are not {heads} heads of {head_dim} with shared keys; "
+        "this kind of attention (gated or latent) is not supported.",
+    )
+    return key_rows // head_dim
 
 
 def _block(path: str) -> str:
@@ -219,43 +258,28 @@ def refuse_modules(model: nn.Module) -> None:
     for path, module in model.named_modules():
         kind = type(module).__name__
         require(
+            not isinstance(module, nn.TransformerDecoderLayer),
+            f"{path or 'the model'} has cross-attention (nn.TransformerDecoderLayer); give an encoder alone.",
+        )
+        require(
             not any(part in kind for part in OTHER_MIXERS),
             f"{path or 'the model'} is a {kind}, which is not softmax attention; give a model whose layers all are.",
         )
 
 
-def attention_holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tuple[str, Layout]]:
-    """The path and layout of every module that holds the projections of one attention layer."""
-    return [
-        (path, layout) for path, module in model.named_modules() for layout in layouts if _fits(module, layout, path)
-    ]
-
-
-def multihead_attentions(model: nn.Module) -> list[tuple[str, Layout]]:
-    """The path and layout of every attention of torch's own; InputError where one cannot be read."""
-    places: list[tuple[str, Layout]] = []
-    for path, module in model.named_modules():
-        require(
-            not isinstance(module, nn.TransformerDecoderLayer),
-            f"{path or 'the model'} has cross-attention (nn.TransformerDecoderLayer); give an encoder alone.",
-        )
-        if isinstance(module, nn.MultiheadAttention):
-            require(
-                module._qkv_same_embed_dim,
-                f"{path}: keys or values are read from another input (kdim, vdim), which is cross-attention; "
-                "give a model whose attention layers read one input.",
-            )
-            require(
-                module.bias_k is None and not module.add_zero_attn,
-                f"{path} attends to a token that no input has (add_bias_kv, add_zero_attn); give a model without.",
-            )
-            places.append((path, MULTIHEAD))
-    return places
+def attention_holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tuple[str, list[Layout]]]:
+    """The path of every module that holds the projections of one attention layer, and the layouts that fit it."""
+    fitting = ((path, [each for each in layouts if _fits(module, each, path)]) for path, module in model.named_modules())
+    return [(path, layouts) for path, layouts in fitting if layouts]
 
 
 def _fits(module: nn.Module, layout: Layout, path: str) -> bool:
+    if layout == MULTIHEAD or isinstance(module, nn.MultiheadAttention):
+        return layout == MULTIHEAD and isinstance(module, nn.MultiheadAttention)
+    if submodule_at(module, layout.inputs[0]) is None:
+        return False
     projections = {name: submodule_at(module, name) for name in layout.paths}
-    if None in projections.values():
+    if not all(hasattr(each, "weight") or hasattr(each, "base_layer") for each in projections.values()):
         return False
     for name, projection in projections.items():
         where = f"{path}.{name}" if path else name
