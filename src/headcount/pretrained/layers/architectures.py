@@ -14,7 +14,7 @@ class Layout:
 
     Either `query`, `key` and `value` are three modules, or `packed` is one whose output is all queries, then all keys,
     then all values; `by_head`: the first head's query, key and value, then the second's. `core` is the path of the
-    module that computes the attention, "" where it is the holder itself.
+    module that computes the attention, "" where it is the holder itself. `heads`: their number, where it is stated.
     """
 
     output: str
@@ -24,6 +24,7 @@ class Layout:
     packed: str = ""
     by_head: bool = False
     core: str = ""
+    heads: int | None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -57,7 +58,8 @@ MULTIHEAD = Layout(packed="in_proj", output="out_proj")
 NAMES = {
     "separate": "{}_proj to_{} w{} {}_lin W_{} w_{} W{} {}_linear linear_{} proj_{} fc_{} {}",
     "packed": "qkv qkv_proj to_qkv Wqkv W_qkv in_proj c_attn query_key_value qkv_linear",
-    "output": "o_proj out_proj proj to_out to_out.0 wo Wo W_o W_O w_o c_proj dense out_lin out_linear o_linear linear_o "
+    "output": "o_proj out_proj proj to_out to_out.0 wo Wo W_o W_O w_o c_proj dense out_lin out_linear "
+    "o_linear linear_o "
     "linear_out proj_out proj_o fc_o fc_out o out output",
 }
 """What people call the projections in modules of their own; {} is q, k or v."""

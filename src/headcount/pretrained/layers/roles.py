@@ -7,9 +7,10 @@ float64 with chosen numbers in place of what its projections write (`Columns`), 
     derivative of the last token's output  by the values: the attention; by columns of the last token alone: queries; of
                                            other tokens too: keys
     log attention against q . k            equal up to a factor and what does not depend on q: the textbook's softmax
-                                           (Q_h x . K_g x); otherwise queries and keys are rotated, normalised, or unknown
+                                           (Q_h x . K_g x); else queries and keys are rotated, normalised, or unknown
 """
 
+import contextlib
 import copy
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..._draws import named_generator
-from ...errors import InputError, require
+from ...errors import require
 from .architectures import Layout
 from .attention_layer import projection_at
 from .weights import Rotary
@@ -30,7 +31,7 @@ CLOSE = 1e-8
 
 @dataclass(frozen=True)
 class Roles:
-    """A layer's shape, what stands between projections and products, and its columns in the order queries, keys, values.
+    """A layer's shape, what stands between projections and products, and its columns as queries, keys, values.
 
     The heads of each are neighbours. `order` is None where the columns are in order.
     """
@@ -64,10 +65,8 @@ class Columns:
 
     def __call__(self, written: Float[Tensor, "tokens columns"]) -> Float[Tensor, "tokens features"]:
         self.pieces, self.heads = list(written.split(self.sizes, -1)), None
-        try:
+        with contextlib.suppress(_Reached):
             self.module(self.x[None])
-        except _Reached:
-            pass
         assert self.heads is not None
         return self.heads[0]
 
@@ -89,6 +88,8 @@ def read_roles(holder: nn.Module, layout: Layout, name: str) -> Roles | None:
 
     Raises InputError where it runs but is not softmax attention as the textbook has it.
     """
+    if any(parameter.is_meta for parameter in holder.parameters()):
+        return None
     try:
         columns = Columns(holder, layout)
         written = columns.draw(columns.count)
@@ -192,7 +193,9 @@ class _Reading:
             return bool(moved(written, 0)[0].abs().max() > CLOSE)
 
         partners = [place for place in range(1, half + 1) if responds(0, place)]
-        self._require(len(partners) == 1 or (normed and not partners), "its scores are not products of queries and keys")
+        self._require(
+            len(partners) == 1 or (normed and not partners), "its scores are not products of queries and keys"
+        )
         if not partners:
             return None, normed
         if partners == [1] and half > 1:
