@@ -62,11 +62,12 @@ class OwnAttention(nn.Module):
         normed: bool = False,
         causal: bool = False,
         scale: float | None = None,
+        low: bool = False,
     ):
         super().__init__()
         *self.reads, self.writes = names.split()
         self.packed, self.key_heads, self.turns, self.normed = packed, key_heads, turns, normed
-        self.causal, self.scale = causal, scale
+        self.causal, self.scale, self.low = causal, scale, low
         self.size = WIDTH // HEADS
         rows = [HEADS * self.size, key_heads * self.size, key_heads * self.size]
         for name, count in zip(self.reads, [sum(rows)] if packed else rows, strict=True):
@@ -81,7 +82,11 @@ class OwnAttention(nn.Module):
         if self.turns:
             q, k = turned(q, self.turns), turned(k, self.turns)
         k, v = (part.repeat_interleave(HEADS // self.key_heads, 1) for part in (k, v))
-        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=self.scale)
+        if self.low:
+            shares = (q @ k.transpose(-1, -2) * self.size**-0.5).float().softmax(-1).to(v)
+            y = shares @ v
+        else:
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal, scale=self.scale)
         return x + self.get_submodule(self.writes)(y.transpose(1, 2).reshape(x.shape))
 
     def split(self, x: Tensor) -> list[Tensor]:
@@ -149,6 +154,7 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {
     "qkv with halves rotated": ("qkv proj", {"packed": "hpd", "turns": "halves"}),
     "qkv with pairs rotated": ("qkv proj", {"packed": "phd", "turns": "interleaved", "causal": True}),
     "wq to wo, pairs rotated": ("wq wk wv wo", {"turns": "interleaved"}),
+    "qkv with a softmax in float32": ("qkv proj", {"packed": "hpd", "turns": "interleaved", "low": True}),
     "qkv with norms": ("qkv proj", {"packed": "phd", "normed": True}),
 }
 TORCH = {

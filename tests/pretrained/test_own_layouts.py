@@ -48,7 +48,7 @@ def test_the_textbook_layer_computes_what_the_module_does(layout):
                 turn_key=turn,
                 scale=options.get("scale"),
             )
-            np.testing.assert_allclose(seen["y"][row].numpy(), y, atol=1e-10)
+            np.testing.assert_allclose(seen["y"][row].numpy(), y, atol=1e-6 if options.get("low") else 1e-10)
         assert seen["z"].shape == (*tokens.shape, layer.heads * layer.head_dim)
 
 

@@ -210,7 +210,9 @@ def _head_shape(path: str, sources: tuple[Layout, nn.Module, Any], features: int
             heads = getattr(source, name, None)
             if isinstance(heads, int) and heads > 0 and features % heads == 0:
                 return heads, features // heads
-    raise InputError(f"{path}: the number of heads is not stated; set an attribute num_heads on the module.")
+    raise InputError(
+        f"{path}: the number of heads is not stated; set an attribute num_heads on the module, or give layout=."
+    )
 
 
 def _rotary(core: nn.Module, head_dim: int, config: Any, family: Family | None) -> Rotary | None:

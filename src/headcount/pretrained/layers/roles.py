@@ -25,8 +25,10 @@ from .attention_layer import projection_at
 from .weights import Rotary
 
 TOKENS = 5
-CLOSE = 1e-8
-"""Below it, two numbers of float64 are equal here."""
+CLOSE = 1e-5
+"""Below it, two numbers are equal here: many modules take their softmax in float32, whatever they are given."""
+LARGE = 8.0
+"""Of queries and keys along one axis: large enough to see the slowest rotation, small enough for a softmax."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,10 @@ def read_roles(holder: nn.Module, layout: Layout, name: str) -> Roles | None:
     try:
         columns = Columns(holder, layout)
         written = columns.draw(columns.count)
-        plain = columns(written)
+        plain = columns(written.clone().requires_grad_())
     except Exception:  # other arguments, other shapes, no weights: each module fails in its own way
         return None
-    if plain.shape[0] != TOKENS or plain.ndim != 2:
+    if plain.shape[0] != TOKENS or plain.ndim != 2 or not plain.requires_grad:
         return None
     roles = _Reading(columns, written, name).roles()
     require(
@@ -132,7 +134,8 @@ class _Reading:
             *(column for part in (0, 1) for group in groups for column in group[part]),
         ]
         self._require(
-            all(groups[place // share][0] == tuple(key) for place, key in enumerate(keys))
+            len(queries) == share * len(groups)
+            and all(groups[place // share][0] == tuple(key) for place, key in enumerate(keys))
             and all(len(each) == size for each in (*queries, *keys))
             and sorted(order) == list(range(self.columns.count)),
             "its columns are not queries, keys and values of heads of one size, of which neighbours share keys",
@@ -189,7 +192,7 @@ class _Reading:
             """Whether a query along one axis and the same key everywhere attend to some places more than to others."""
             written = blank.clone()
             written[:, keys[0]] = 0
-            written[:, queries[0][query]] = written[:, keys[0][key]] = 1
+            written[:, queries[0][query]] = written[:, keys[0][key]] = LARGE
             return bool(moved(written, 0)[0].abs().max() > CLOSE)
 
         partners = [place for place in range(1, half + 1) if responds(0, place)]
