@@ -310,8 +310,8 @@ def attention_holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tup
 
 
 def _fits(module: nn.Module, layout: Layout, path: str) -> bool:
-    if layout == MULTIHEAD or isinstance(module, nn.MultiheadAttention):
-        return layout == MULTIHEAD and isinstance(module, nn.MultiheadAttention)
+    if isinstance(module, nn.MultiheadAttention):
+        return layout == MULTIHEAD and _reads_one_input(module, path)
     if submodule_at(module, layout.inputs[0]) is None:
         return False
     projections = {name: submodule_at(module, name) for name in layout.paths}
@@ -339,6 +339,19 @@ def _found(model: nn.Module) -> str:
             listed = ", ".join(f"{name} {each.shape[1]} -> {each.shape[0]}" for name, each in parts.items())
             return f", found in {path or 'the model'} ({type(module).__name__}): {listed}"
     return ""
+
+
+def _reads_one_input(module: nn.MultiheadAttention, path: str) -> bool:
+    require(
+        module._qkv_same_embed_dim,
+        f"{path}: keys or values are read from another input (kdim, vdim), which is cross-attention; "
+        "give a model whose attention layers read one input.",
+    )
+    require(
+        module.bias_k is None and not module.add_zero_attn,
+        f"{path} attends to a token that no input has (add_bias_kv, add_zero_attn); give a model without.",
+    )
+    return True
 
 
 def submodule_at(module: nn.Module, path: str) -> nn.Module | None:
