@@ -214,6 +214,19 @@ def test_a_layout_can_be_stated(alone):
         assert not torch.equal(loaded.model(x), before)
 
 
+def test_projections_that_are_never_called_are_refused():
+    class Functional(Renamed):
+        def forward(self, x, *more):
+            return x + torch.nn.functional.linear(x, self.abc.weight[:12])
+
+    model = torch.nn.Sequential(Functional(True)).eval()
+    batches = [torch.ones(2, 5, 12)] * 3
+    with refused("without being called"):
+        hc.inspect(
+            model, (batches, lambda m, x: m(x).mean((1, 2))), layout={"packed": "abc", "output": "d", "heads": 3}
+        )
+
+
 def test_packed_projections_of_a_module_that_does_not_run_alone_are_not_guessed():
     model = torch.nn.Sequential(Renamed(False, "qkv"))
     model[0].proj = model[0].d
