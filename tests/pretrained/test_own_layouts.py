@@ -205,6 +205,8 @@ def test_a_layout_can_be_stated(alone):
         of_module(model, layout={"packed": "abc", "outputs": "d"})
     with refused("packed", "output"):
         of_module(model, layout={"output": "d"})
+    with refused("heads", "5"):
+        of_module(model, layout={"packed": "abc", "output": "d", "heads": 5})
     loaded = of_module(model, layout={"packed": "abc", "output": "d", "heads": 3})
     for each in (model, loaded.model):
         assert [(layer.heads, layer.head_dim) for layer in attention_layers(each)] == [(3, 4)] * 2

@@ -168,6 +168,7 @@ def _computed(
             refusals.append(error)
             continue
         if roles is not None:
+            _require_heads(path, layout.heads in (None, roles.heads), layout.heads, f"{roles.heads}, as it computes")
             return layout, roles
     if refusals and stated is None:
         raise refusals[0]
@@ -177,6 +178,10 @@ def _computed(
         f"{type(holder).__name__} does not run on one input of shape (1, tokens, width) alone; {STATE}",
     )
     return layouts[0], None
+
+
+def _require_heads(path: str, holds: bool, given: Any, needed: str) -> None:
+    require(holds, f"{path}: the heads of layout must be {needed}, got {given!r}.")
 
 
 def _key_heads(path: str, layout: Layout, rows: Sequence[int], heads: int, head_dim: int) -> int:
@@ -201,6 +206,9 @@ def _block(path: str) -> str:
 
 def _head_shape(path: str, sources: tuple[Layout, nn.Module, Any], features: int) -> tuple[int, int]:
     """Heads and head_dim, from the stated layout, else the attention's own attributes, else the config's."""
+    given = sources[0].heads
+    fits = given is None or (isinstance(given, int) and given > 0 and features % given == 0)
+    _require_heads(path, fits, given, f"a divisor of {features}, the columns of its output projection")
     for source in sources:
         for name in HEAD_DIMS:
             head_dim = getattr(source, name, None)
