@@ -122,7 +122,7 @@ def test_cross_attention_of_torch_is_refused():
     model = of_module(torch.nn.ModuleList([torch.nn.MultiheadAttention(8, 2)])).model
     x = torch.ones(3, 2, 8)
     with refused("cross-attention"):
-        model[0](x, 2 * x, x)
+        model.get_submodule("0")(x, 2 * x, x)
 
 
 class Linear(torch.nn.Module):
