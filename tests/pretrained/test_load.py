@@ -203,7 +203,7 @@ WIDTHS = {"hidden_size": 16, "num_hidden_layers": 2, "vocab_size": 32, "intermed
         (lambda: nn.ModuleDict({name: tiny_model("bert", layers=1) for name in ("left", "right")}), "left, right"),
         (lambda: small("albert", **WIDTHS, num_attention_heads=2), "albert"),
         (lambda: nn.Sequential(nn.Linear(2, 2)), "Sequential"),
-        (lambda: nn.TransformerEncoderLayer(8, 2), "TransformerEncoderLayer"),
+        (lambda: nn.TransformerDecoderLayer(8, 2), "TransformerDecoderLayer"),
     ],
 )
 def test_what_is_not_softmax_attention_that_we_know_is_refused(model, given):

@@ -84,6 +84,11 @@ def own_batches(model: nn.Module, batches: Any, loss: OwnLoss, seed: int, limit:
                 f"{loss.source}: the loss of batch {place} is {values[~torch.isfinite(values)][0].item()} "
                 "on the unchanged model; every loss must be a finite number."
             )
+        require(
+            bool(tokens),
+            f"{first.name}: its projections are used without being called, so that nothing can be measured there; "
+            "call them as modules.",
+        )
         per_example = max(1, round(sum(tokens) / len(values)))
         parts[turn >= held_out].append(Batch({}, len(values), given=given[place], per_example=per_example))
     return parts

@@ -1,7 +1,7 @@
 """Inspect a trained model: load it, read the examples, measure every fact that is missing, store each at once."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,7 @@ def prepare(
     seed: int = 0,
     device: str | None = None,
     tolerance: float = TOLERANCE,
+    layout: Mapping[str, Any] | None = None,
 ) -> Subject:
     """Load the model and read the examples; see `inspect` for the arguments."""
     require(0 < tolerance < 1, what="tolerance", given=tolerance, needed="above 0 and below 1")
@@ -125,10 +126,14 @@ def prepare(
     from ..losses.loss import device_of
 
     stored = isinstance(model, str | Path)
+    require(
+        layout is None or not stored,
+        f"layout is for a module in memory, got {model}; load the model and give the object.",
+    )
     if stored:
         loaded = load_model(model, device=device or "cpu")
     else:
-        loaded = of_module(model, tokenizer, processor, device=device)
+        loaded = of_module(model, tokenizer, processor, device=device, layout=layout)
     device = device or str(device_of(loaded.model))
     layers = attention_layers(loaded.model)
     most = default_sizes(loaded.model).held_out
@@ -141,6 +146,7 @@ def prepare(
         "effort": effort,
         "seed": seed,
         "device": device,
+        **({} if layout is None else {"layout": dict(layout)}),
     }
     name = short_name(loaded.source)
     if tokens is not None and tokens < most and read.kind != "own":
@@ -187,6 +193,7 @@ def inspect(
     seed: int = 0,
     device: str | None = None,
     tolerance: float = TOLERANCE,
+    layout: Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Inspection:
     """Which heads of a trained model are needed, of which rank, and what can go.
@@ -208,6 +215,8 @@ def inspect(
         device: Where torch runs, such as "cuda". None: where a module in memory is, else "cpu".
         tolerance: The loss increase that is allowed, as a share of the loss's scale. It is only read, so that other
             values need no new measurement.
+        layout: Of a module in memory whose attention is not found: {"packed": "qkv", "output": "proj", "heads": 4}, or
+            "query", "key" and "value" in place of "packed", paths below the module of one layer.
         progress: Whether a bar is shown; None: in a terminal.
 
     Returns:
@@ -238,6 +247,7 @@ def inspect(
         seed=seed,
         device=device,
         tolerance=tolerance,
+        layout=layout,
     )
     if out is None:
         return measure_into(subject, progress=progress)

@@ -14,7 +14,7 @@ class Layout:
 
     Either `query`, `key` and `value` are three modules, or `packed` is one whose output is all queries, then all keys,
     then all values; `by_head`: the first head's query, key and value, then the second's. `core` is the path of the
-    module that computes the attention, "" where it is the holder itself.
+    module that computes the attention, "" where it is the holder itself. `heads`: their number, where it is stated.
     """
 
     output: str
@@ -24,6 +24,7 @@ class Layout:
     packed: str = ""
     by_head: bool = False
     core: str = ""
+    heads: int | None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -35,6 +36,13 @@ class Layout:
         """The paths of all projections."""
         return (*self.inputs, self.output)
 
+    def packed_order(self, heads: int, features: int) -> tuple[int, ...] | None:
+        """The columns of the packed projection in the order queries, keys, values; None where they are in order."""
+        if not self.by_head:
+            return None
+        size = features // heads // 3
+        return tuple(h * 3 * size + part * size + i for part in range(3) for h in range(heads) for i in range(size))
+
 
 SEPARATE = Layout(query="q_proj", key="k_proj", value="v_proj", output="o_proj")
 SEPARATE_OUT = Layout(query="q_proj", key="k_proj", value="v_proj", output="out_proj")
@@ -44,6 +52,17 @@ GPT2 = Layout(packed="c_attn", output="c_proj")
 PACKED = Layout(packed="qkv_proj", output="o_proj")
 MODERNBERT = Layout(packed="Wqkv", output="Wo")
 GPT_NEOX = Layout(packed="query_key_value", output="dense", by_head=True)
+MULTIHEAD = Layout(packed="in_proj", output="out_proj")
+"""torch's own attention, which holds the packed projection as its parameters in_proj_weight and in_proj_bias."""
+
+NAMES = {
+    "separate": "{}_proj to_{} w{} {}_lin W_{} w_{} W{} {}_linear linear_{} proj_{} fc_{} {}",
+    "packed": "qkv qkv_proj to_qkv Wqkv W_qkv in_proj c_attn query_key_value qkv_linear",
+    "output": "o_proj out_proj proj to_out to_out.0 wo Wo W_o W_O w_o c_proj dense out_lin out_linear "
+    "o_linear linear_o "
+    "linear_out proj_out proj_o fc_o fc_out o out output",
+}
+"""What people call the projections in modules of their own; {} is q, k or v."""
 
 LAYOUTS = (
     SEPARATE,
@@ -55,6 +74,23 @@ LAYOUTS = (
     GPT2,
 )
 """What is looked for in a model whose `model_type` is not in the table. Packed projections of unknown order are not."""
+
+SEPARATE_NAMES = (
+    *([pattern.format(x) for x in letters] for pattern in NAMES["separate"].split() for letters in ("qkv", "QKV")),
+    ("query", "key", "value"),
+    ("queries", "keys", "values"),
+)
+OWN_LAYOUTS = (
+    MULTIHEAD,
+    BERT,
+    *(
+        Layout(query=name[0], key=name[1], value=name[2], output=output)
+        for name in SEPARATE_NAMES
+        for output in NAMES["output"].split()
+    ),
+    *(Layout(packed=name, output=output) for name in NAMES["packed"].split() for output in NAMES["output"].split()),
+)
+"""What is looked for in modules outside transformers. How columns are packed is read from what the module computes."""
 
 UNREADABLE = {
     "albert": "uses one layer's weights at every depth",

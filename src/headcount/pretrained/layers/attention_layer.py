@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import nn
 
 from ...errors import require
-from .architectures import Layout
+from .architectures import MULTIHEAD, Layout
 from .weights import HeadWeights, Rotary
 
 PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -22,12 +22,15 @@ def is_projection(module: nn.Module | None) -> bool:
 
 
 class Projection:
-    """A linear module as a matrix that is applied from the left, W x + b; Conv1D stores it transposed."""
+    """A linear module as a matrix that is applied from the left, W x + b; Conv1D stores it transposed.
 
-    def __init__(self, module: nn.Module):
-        self.weight: torch.Tensor = module.get_parameter("weight")
-        self.stored_bias: torch.Tensor | None = dict(module.named_parameters(recurse=False)).get("bias")
-        self.transposed = not isinstance(module, nn.Linear)
+    `prefix`: of the parameters' names, where a larger module has them as its own.
+    """
+
+    def __init__(self, module: nn.Module, prefix: str = ""):
+        self.weight: torch.Tensor = module.get_parameter(f"{prefix}weight")
+        self.stored_bias: torch.Tensor | None = dict(module.named_parameters(recurse=False)).get(f"{prefix}bias")
+        self.transposed = type(module).__name__ == "Conv1D"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -71,6 +74,13 @@ class Projection:
         ]
 
 
+def projection_at(holder: nn.Module, path: str) -> Projection:
+    """The projection at this path below the module; torch's own attention holds its packed one itself."""
+    if isinstance(holder, nn.MultiheadAttention) and path == MULTIHEAD.packed:
+        return Projection(holder, f"{path}_")
+    return Projection(holder.get_submodule(path))
+
+
 def _array(parameter: torch.Tensor) -> np.ndarray:
     require(not parameter.is_meta, "the model has no weights yet (device meta); load them first.")
     return parameter.detach().to("cpu", torch.float64).numpy().copy()
@@ -82,7 +92,8 @@ class AttentionLayer:
 
     `name` is the path of the module that computes the attention, such as "model.layers.3.self_attn", `block` that of
     the block around it, such as "model.layers.3", `holder` that of the module that `layout` is relative to. `normed`:
-    queries and keys are normalised after the projection.
+    queries and keys are normalised after the projection. `order`: the rows of the projections, one after another, in
+    the order queries, keys, values; None where that is how they are.
     """
 
     index: int
@@ -91,6 +102,7 @@ class AttentionLayer:
     heads: int
     key_heads: int
     head_dim: int
+    order: tuple[int, ...] | None
     width: int
     rotary: Rotary | None
     normed: bool
@@ -143,30 +155,27 @@ class AttentionLayer:
         ]
 
     def input_module(self, model: nn.Module) -> nn.Module:
-        """The first projection: its input is the attention's input, of `width` numbers per token."""
-        return self._module(model, self.layout.inputs[0])
+        """The first projection: its input is the attention's input, of `width` numbers per token.
+
+        torch's own attention has such a module once it is opened, as that of every loaded model is.
+        """
+        return model.get_submodule(self.holder).get_submodule(self.layout.inputs[0])
 
     def output_module(self, model: nn.Module) -> nn.Module:
         """The output projection: its input is the concatenation of all heads' outputs."""
-        return self._module(model, self.layout.output)
+        return model.get_submodule(self.holder).get_submodule(self.layout.output)
 
     def stored_parameters(self, model: nn.Module) -> Iterator[nn.Parameter]:
         """The stored weights and biases of all projections."""
-        for module in self._modules(model):
-            yield from module.parameters(recurse=False)
-
-    def _module(self, model: nn.Module, path: str) -> nn.Module:
-        return model.get_submodule(f"{self.holder}.{path}" if self.holder else path)
-
-    def _modules(self, model: nn.Module) -> list[nn.Module]:
-        return [self._module(model, path) for path in self.layout.paths]
+        for projection in self._projections(model):
+            yield from (each for each in (projection.weight, projection.stored_bias) if isinstance(each, nn.Parameter))
 
     def _projections(self, model: nn.Module) -> list[Projection]:
-        return [Projection(module) for module in self._modules(model)]
+        holder = model.get_submodule(self.holder)
+        return [projection_at(holder, path) for path in self.layout.paths]
 
     def _packed_rows(self, features: int) -> tuple[np.ndarray, tuple[int, int]]:
         """The rows of a packed projection in the order queries, keys, values, and where the last two begin."""
         order, query = np.arange(features), self.heads * self.head_dim
-        if self.layout.by_head:
-            order = order.reshape(self.heads, 3, -1).swapaxes(0, 1).reshape(-1)
+        order = order if self.order is None else order[list(self.order)]
         return order, (query, query + self.key_heads * self.head_dim)

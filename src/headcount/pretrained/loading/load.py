@@ -2,7 +2,7 @@
 
 import copy
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,8 @@ from torch import nn
 
 from ..._draws import named_generator
 from ...errors import InputError
-from ..layers.find import attention_layers, configured
+from ..layers.find import attention_layers, configured, state_layout
+from ..layers.open_attention import has_closed_attention, open_attention
 from .sources import found_folder, read_config, reason
 
 
@@ -63,11 +64,24 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
     )
 
 
-def of_module(model: nn.Module, tokenizer: Any = None, processor: Any = None, *, device: str | None = None) -> Loaded:
-    """Prepare a model in memory: a copy, unless it is in float32 and eval mode, without gradients, on `device`."""
+def of_module(
+    model: nn.Module,
+    tokenizer: Any = None,
+    processor: Any = None,
+    *,
+    device: str | None = None,
+    layout: Mapping[str, Any] | None = None,
+) -> Loaded:
+    """Prepare a model in memory: a copy, unless it is in float32 and eval mode, without gradients, on `device`.
+
+    Of a model with torch's own attention always a copy, whose attention is opened. `layout` has the fields of `Layout`
+    where the layers are not found by themselves.
+    """
+    stated = None if layout is None else state_layout(model, layout)
     attention_layers(model)
     place = None if device is None else _usable(device)
-    ready = not model.training and all(
+    closed = has_closed_attention(model)
+    ready = not (model.training or closed) and all(
         parameter.dtype == torch.float32
         and not parameter.requires_grad
         and (place is None or (parameter.device.type, parameter.device.index or 0) == (place.type, place.index or 0))
@@ -76,6 +90,10 @@ def of_module(model: nn.Module, tokenizer: Any = None, processor: Any = None, *,
     if not ready:
         model = copy.deepcopy(model).float().eval().requires_grad_(False)
         model = model if place is None else model.to(place)
+    if closed:
+        open_attention(model)
+    if stated is not None:
+        state_layout(model, stated)
     _, config = configured(model)
     kind = type(model).__name__
     return Loaded(model, tokenizer, processor, kind, fingerprint_of(model), getattr(config, "model_type", kind))

@@ -12,7 +12,7 @@ from torch import nn
 from transformers.initialization import no_init_weights
 
 from ...errors import InputError, require
-from ..layers.find import attention_layers, configured
+from ..layers.find import AttentionLayer, attention_layers, configured
 from ..layers.weights import HeadWeights
 from .plan import Plan, fitted
 from .preflight import Preflight, preflight, require_possible
@@ -27,7 +27,7 @@ def stock_model(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Mod
     )
     prefix, config = configured(model)
     if zeroed or config is None:
-        return _written(copy.deepcopy(model), plan.masked)
+        return _written(copy.deepcopy(model), layers, plan.masked)
     check = require_possible(preflight(config, plan.layers))
     inner = model.get_submodule(prefix) if prefix else model
     if not isinstance(inner, transformers.PreTrainedModel):
@@ -36,7 +36,7 @@ def stock_model(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Mod
     # A class that scales by another number than head_dim keeps it; queries of a smaller head were scaled for head_dim.
     fixed = hasattr(config, "query_pre_attn_scalar")
     scale = (layers[0].head_dim / check.shape.head_dim) ** 0.5 if fixed else 1.0
-    _written(host, [_scaled(fitted(weights, check.shape), scale) for weights in plan.layers])
+    _written(host, attention_layers(host), [_scaled(fitted(weights, check.shape), scale) for weights in plan.layers])
     return copy.deepcopy(model, {id(inner): host}) if prefix else host
 
 
@@ -137,7 +137,7 @@ def _scaled(weights: HeadWeights, scale: float) -> HeadWeights:
     return replace(weights, query=weights.query * scale, query_bias=bias)
 
 
-def _written(model: nn.Module, layers: Sequence[HeadWeights]) -> nn.Module:
-    for layer, weights in zip(attention_layers(model), layers, strict=True):
+def _written(model: nn.Module, layers: Sequence[AttentionLayer], changed: Sequence[HeadWeights]) -> nn.Module:
+    for layer, weights in zip(layers, changed, strict=True):
         layer.write_weights(model, weights)
     return model
