@@ -62,6 +62,10 @@ def headline(outcome: Outcome) -> str:
             f"on {good} of {len(found)} real data sets the encoder that it names is within 10 % of the best of 24 "
             f"stock encoders, or within the sampling error{middle}"
         )
+    trained = {row.task.name for row in (*outcome.known, *outcome.real)}
+    missing = [task.name for task in outcome.tasks if task.name not in trained]
+    if missing:
+        sentences.append(f"{len(missing)} of {len(outcome.tasks)} tasks are not trained yet ({', '.join(missing)})")
     return "; ".join(sentences) + "."
 
 
