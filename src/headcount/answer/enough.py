@@ -105,12 +105,13 @@ class DataDraws:
     """Errors over heads, length and seed on every draw of the data, of the same head counts; and what chance does.
 
     `deviation` and `apart` are standard errors over the validation examples of all draws: of a head count's mean error,
-    and of the differences between head counts.
+    and of the differences between head counts. `effective` is how many draws without common examples they rest on.
     """
 
     tables: Sequence[ErrorTable]
     deviation: Float[np.ndarray, " heads"]
     apart: Float[np.ndarray, "heads heads"]
+    effective: float = 1.0
 
     @classmethod
     def of(cls, tables: Sequence[ErrorTable], examples: int, paired: Iterable[Mapping[str, Any]]) -> "DataDraws":
@@ -133,7 +134,7 @@ class DataDraws:
             draws = effective_draws(len(kept), entries[0]["share"])
             means = draws * len({entry["length"] for entry in entries})
             apart = np.sqrt(np.mean([_squares(entry, heads) for entry in entries], axis=0) / means)
-            deviation = deviation / np.sqrt(draws)
+            return cls(alike, deviation / np.sqrt(draws), apart, draws)
         return cls(alike, deviation, apart)
 
     @property
@@ -231,7 +232,7 @@ def enough_heads(
     needs = Interval(at, min(each.low for each in unknowns.values()), max(each.high for each in unknowns.values()))
     gains = {count: curve.gain(place, i) for i, count in enumerate(heads) if i > place}
     metric = first.metric
-    more = _would_tell(curve, place, examples * len(data.tables), within)
+    more = _would_tell(curve, place, examples * data.effective, within)
     return replace(
         found,
         kind="enough",
@@ -291,7 +292,7 @@ def _enough_sentence(needs: Interval, gains: Mapping[int, tuple[float, float]], 
     return f"{enough}; {most} would gain {more}"
 
 
-def _would_tell(curve: ErrorCurve, place: int, examples: int, within: float) -> int | None:
+def _would_tell(curve: ErrorCurve, place: int, examples: float, within: float) -> int | None:
     """Return how many validation examples would show what these cannot; None where they can, or no number would."""
     visible, wanted = _visible(curve, place), _wanted(curve, within)
     return _rounded(examples * (visible / wanted) ** 2) if visible > wanted > visible / MOST else None

@@ -10,6 +10,7 @@ import numpy as np
 from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, POOLED, Baseline
+from .enough import examples_of
 from .heads_rule import judged_errors
 from .signals import (
     ALIKE,
@@ -238,8 +239,8 @@ def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: in
     errors = np.asarray(errors, float)
     if judged.metric.baseline is not None:
         return np.asarray(SAMPLING * np.sqrt(2 * errors**2 / examples))
-    one = np.max(np.where(judged.noise > 0, judged.noise**2 / (judged.baseline * (1 - judged.baseline)), 1 / examples))
-    return np.asarray(SAMPLING * np.sqrt(np.maximum(errors * (1 - errors), 0.0) * one))
+    fewest = np.min(examples_of(judged.baseline, judged.noise, examples))
+    return np.asarray(SAMPLING * np.sqrt(np.maximum(errors * (1 - errors), 0.0) / fewest))
 
 
 def _without_attention(
